@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
+import yaml
 
 from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.spec.suite import load_suite
+from scaleproof.workloads.datasets.markov_text import SHARES, TOKENS
 from tests.unit.claims.claims_samples import arithmetic
 
 SUITE = load_suite("chimera2021", Path(__file__).resolve().parents[3] / "suites")
@@ -68,3 +71,11 @@ def test_the_model_picks_what_the_papers_model_picks_for_gpt2() -> None:
     picked = [judged(f"chimera2021.own.picked_{name}.gpt2_64") for name in ("stages", "samples", "recompute")]
     assert picked == [32, 1, 0]
     assert judged("chimera2021.own.picked_throughput.gpt2_64") == judged("chimera2021.fig13.gpt2.model")
+
+
+def test_the_dashed_line_of_the_losses_is_the_entropy_of_the_text() -> None:
+    anyone = (1 - sum(SHARES)) / TOKENS
+    chances = [share + anyone for share in SHARES] + [anyone] * (TOKENS - len(SHARES))
+    figures = {each["id"]: each for each in yaml.safe_load((SUITE.folder / "figures.yaml").read_text())}
+    entropy = -sum(chance * math.log(chance) for chance in chances)
+    assert figures["headline-learning"]["y"]["ideal"] == pytest.approx(entropy, abs=0.005)
