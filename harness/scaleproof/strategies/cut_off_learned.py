@@ -5,11 +5,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
+import torch
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from scaleproof.paths import user_cache
+from scaleproof.record.digest import machine_id, rooms_digest
 from scaleproof.spec.delay_law import delays_of
 from scaleproof.strategies.cut_off_predictors import WINDOW, best
 from scaleproof.strategies.run_time_model import Expected, RunTimeModel
@@ -23,12 +29,27 @@ DRAWS = 64
 @lru_cache(16)
 def trained(law: str, ranks: int) -> RunTimeModel:
     """The model of a cluster, which is instrumented once: of all ranks but the first, on a synchronous run under the
-    case's law, whose run-times are its delays alone."""
+    case's law, whose run-times are its delays alone. It is kept in the user's cache, since training takes seconds."""
+    kept = _file(law, ranks)
+    if (model := RunTimeModel.load(kept, ranks - 1)) is None:
+        model = RunTimeModel(_recorded(law, ranks), WINDOW, RECORDED_SEED)
+        with suppress(OSError):  # a cache that cannot be written costs only time
+            model.save(kept)
+    return model
+
+
+def _file(law: str, ranks: int) -> Path:
+    """Where the model of this law, code, torch and machine is kept."""
+    made_by = (law, str(ranks), rooms_digest("spec", "strategies", "frameworks"), torch.__version__, machine_id())
+    return user_cache() / "run_time_models" / f"{sha256('/'.join(made_by).encode()).hexdigest()[:16]}.npz"
+
+
+def _recorded(law: str, ranks: int) -> np.ndarray:
+    """Run-times of the recorded run, in s, (RECORDED, ranks - 1)."""
     delays = delays_of(law)
-    recorded = [
-        [delays.drawn(rank, ranks, RECORDED_SEED, step) for rank in range(1, ranks)] for step in range(RECORDED)
-    ]
-    return RunTimeModel(np.array(recorded), WINDOW, RECORDED_SEED)
+    return np.array(
+        [[delays.drawn(rank, ranks, RECORDED_SEED, step) for rank in range(1, ranks)] for step in range(RECORDED)]
+    )
 
 
 class Learned:

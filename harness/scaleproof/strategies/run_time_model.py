@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -28,6 +32,8 @@ HELD_BACK, LOOK_EVERY, LOOK_DRAWS = 5, 25, 16
 draws of each."""
 LEAST_LOG, MOST_LOG = -8.0, 4.0
 """Bounds of logarithms of variances."""
+SCALE = "mean and deviation"
+"""Name of the array of both in a model's file, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,30 @@ class RunTimeModel:
         with _own_draws(seed):
             self._networks = RunTimeNetworks(recorded.shape[1])
             self._train(torch.from_numpy(self._standard(recorded)), window)
+
+    def save(self, path: Path) -> None:
+        """Writes the model atomically, as arrays of numpy."""
+        arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in self._networks.state_dict().items()}
+        arrays[SCALE] = np.array([self._mean, self._deviation])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{os.getpid()}.{path.name}")
+        np.savez(draft, **arrays)
+        draft.rename(path)
+
+    @classmethod
+    def load(cls, path: Path, workers: int) -> RunTimeModel | None:
+        """What `save` wrote of a model of so many workers; None where there is no such file, or no whole one."""
+        model = cls.__new__(cls)
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                model._mean, model._deviation = map(float, arrays[SCALE])
+                state = {name: torch.from_numpy(arrays[name]) for name in arrays.files if name != SCALE}
+            with _own_draws(0):
+                model._networks = RunTimeNetworks(workers)
+            model._networks.load_state_dict(state)
+        except (OSError, EOFError, KeyError, ValueError, RuntimeError, BadZipFile):
+            return None
+        return model
 
     @torch.no_grad()
     def expected(self, history: np.ndarray, random: np.random.Generator, draws: int) -> Expected:

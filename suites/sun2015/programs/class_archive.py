@@ -9,15 +9,16 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from scaleproof.paths import user_cache
+
 KEPT_S = 7 * 24 * 3600.0
 """How long an archive of another Java or Spark is kept after its last use: another clone may use it."""
 
 
 def archive_of(java: Path, home: Path, version: str, flags: str) -> Path:
     """Where the archive of this Java and this Spark is, or will be. `version`: that of pyspark."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaleproof" / "spark"
     of = f"{java.resolve()} {java.resolve().stat().st_mtime_ns} {home} {version} {flags}"
-    return cache / f"{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}.jsa"
+    return user_cache() / "spark" / f"{hashlib.blake2b(of.encode(), digest_size=8).hexdigest()}.jsa"
 
 
 def class_path(home: Path) -> str:

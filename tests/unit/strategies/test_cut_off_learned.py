@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -29,9 +32,13 @@ def run_of(seed: int, steps: int) -> np.ndarray:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that has learned little."""
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A model that has learned little, and a cache of its own."""
     monkeypatch.setattr(run_time_model, "UPDATES", 5)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    trained.cache_clear()
+    yield
+    trained.cache_clear()
 
 
 def rate(predictor: Predictor) -> float:
@@ -86,12 +93,12 @@ def test_the_same_seed_predicts_the_same_and_torch_keeps_its_own_draws() -> None
 def test_it_learns_once_from_the_same_law_with_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     learned_from = list[np.ndarray]()
 
-    def watched(recorded: np.ndarray, window: int, seed: int) -> RunTimeModel:
-        learned_from.append(recorded)
-        return RunTimeModel(recorded, window, seed)
+    class Watched(RunTimeModel):
+        def __init__(self, recorded: np.ndarray, window: int, seed: int) -> None:
+            learned_from.append(recorded)
+            super().__init__(recorded, window, seed)
 
-    monkeypatch.setattr("scaleproof.strategies.cut_off_learned.RunTimeModel", watched)
-    trained.cache_clear()
+    monkeypatch.setattr("scaleproof.strategies.cut_off_learned.RunTimeModel", Watched)
     law = Contention(1, 2, 0.02, 0.1, 2, 1, 0.9, 0.1, 0.08)
     case = train_case(
         transport="tcp",
@@ -104,7 +111,41 @@ def test_it_learns_once_from_the_same_law_with_a_seed_of_its_own(monkeypatch: py
     )
     for seed in (SEED, SEED + 1):
         predictor_of(case, seed)
-    trained.cache_clear()
+        trained.cache_clear()  # as a process of another launch
     (recorded,) = learned_from
     assert recorded.shape == (3000, 3)
     assert recorded[7, 0] == law.delay(1, 4, RECORDED_SEED, 7) != law.delay(1, 4, SEED, 7)
+
+
+def predicted(model: RunTimeModel) -> list[list[float]]:
+    return model.expected(np.ones((1, 3)), np.random.default_rng(2), 4).mean.tolist()
+
+
+def kept_models(folder: Path) -> list[Path]:
+    return list(folder.glob("scaleproof/run_time_models/*"))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_model_that_was_kept_predicts_the_same(tmp_path: Path) -> None:
+    made = predicted(trained("gamma:2,1", 4))
+    trained.cache_clear()
+    assert len(kept_models(tmp_path)) == 1
+    assert predicted(trained("gamma:2,1", 4)) == made
+    assert predicted(trained("gamma:2,2", 4)) != made and len(kept_models(tmp_path)) == 2
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("size", [0, 1000, -100])
+def test_a_model_whose_file_is_not_whole_is_trained_again(tmp_path: Path, size: int) -> None:
+    made = predicted(trained("gamma:2,1", 4))
+    (kept,) = kept_models(tmp_path)
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:size])
+    trained.cache_clear()
+    assert predicted(trained("gamma:2,1", 4)) == made and len(kept.read_bytes()) == len(whole)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
+    (tmp_path / "scaleproof").write_text("not a folder")
+    assert predicted(trained("gamma:2,1", 4))

@@ -1,12 +1,12 @@
-"""Paths of the guests' kernels in the user's cache, and their keys. Imports only the standard library, since set-up
-uses this file before anything is installed."""
+"""Paths of the guests' kernels in the user's cache, and their keys. Imports nothing that set-up has yet to install."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from scaleproof.paths import user_cache
 
 CONFIG = Path(__file__).with_name("guest.config")
 """Configuration of the User-Mode Linux kernel, added to `allnoconfig`."""
@@ -19,8 +19,7 @@ QEMU_ADVICE = "type `apt-get install qemu-system-x86 busybox-static`, then `pyth
 
 def folder() -> Path:
     """Folder of all guest kernels."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home.absolute() / "scaleproof" / "guests"
+    return user_cache() / "guests"
 
 
 def digest() -> str:
