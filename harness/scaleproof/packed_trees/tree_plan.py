@@ -11,6 +11,8 @@ import networkx as nx
 from scaleproof.packed_trees.multiplicative_weights import Packing
 from scaleproof.packed_trees.rings import Ring
 
+Parents = dict[int, int | None]
+"""What is above each device of a tree; None for its root."""
 NOBODY = -1
 """In numbers of a tree, the parent of its root."""
 
@@ -19,7 +21,7 @@ NOBODY = -1
 class TreePlan:
     """One tree. `parents`: by device, None for the root; `start`, `stop`: its elements of the array."""
 
-    parents: dict[int, int | None]
+    parents: Parents
     start: int
     stop: int
 
@@ -67,7 +69,7 @@ class TreePlan:
 def tree_plans(packing: Packing, elements: int) -> list[TreePlan]:
     """The array divided over the trees in proportion to their weights. Undirected trees get the root from which they
     are least deep."""
-    parts = _parts(packing.weights, elements)
+    parts = parts_of(packing.weights, elements)
     return [
         TreePlan(_parents(packing, tree), start, stop)
         for tree, (start, stop) in zip(packing.trees, parts, strict=True)
@@ -75,18 +77,23 @@ def tree_plans(packing: Packing, elements: int) -> list[TreePlan]:
     ]
 
 
-def _parents(packing: Packing, tree: Sequence[int]) -> dict[int, int | None]:
+def _parents(packing: Packing, tree: Sequence[int]) -> Parents:
     graph = nx.Graph(packing.edges[number] for number in tree)
-    root = packing.root if packing.root is not None else min(nx.center(graph))
-    above: dict[int, int | None] = {root: None}
-    above.update({device: parent for parent, device in nx.bfs_edges(graph, root)})
+    return parents_from(graph, packing.root)
+
+
+def parents_from(graph: nx.Graph, root: int | None) -> Parents:
+    """Shortest ways from a root; None: from the device from which a tree is least deep."""
+    first = min(nx.center(graph)) if root is None else root
+    above: Parents = {first: None}
+    above.update({device: parent for parent, device in nx.bfs_edges(graph, first)})
     return above
 
 
 def chain_plans(rings: Sequence[Ring], root: int, elements: int, both: bool = True) -> list[TreePlan]:
     """A broadcast over rings: each in `both` directions or one, from the root to the device before it."""
     chains = [chain for ring in rings for chain in _chains(ring, root, both)]
-    parts = _parts([1.0] * len(chains), elements)
+    parts = parts_of([1.0] * len(chains), elements)
     return [
         TreePlan({device: chain[place - 1] if place else None for place, device in enumerate(chain)}, start, stop)
         for chain, (start, stop) in zip(chains, parts, strict=True)
@@ -105,10 +112,12 @@ def _chains(ring: Ring, root: int, both: bool) -> Iterator[Ring]:
 def ring_parts(rings: Sequence[Ring], elements: int, both: bool = True) -> list[tuple[Ring, int, int]]:
     """An all-reduce over rings: each in `both` directions or one, with its part of the array."""
     ways = [way for ring in rings for way in ((ring, tuple(reversed(ring))) if both else (ring,))]
-    return [(ring, start, stop) for ring, (start, stop) in zip(ways, _parts([1.0] * len(ways), elements), strict=True)]
+    return [
+        (ring, start, stop) for ring, (start, stop) in zip(ways, parts_of([1.0] * len(ways), elements), strict=True)
+    ]
 
 
-def _parts(weights: Sequence[float], elements: int) -> list[tuple[int, int]]:
+def parts_of(weights: Sequence[float], elements: int) -> list[tuple[int, int]]:
     """Neighbouring parts in proportion to weights."""
     total, before, edges = sum(weights), 0.0, [0]
     for weight in weights:

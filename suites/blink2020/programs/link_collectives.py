@@ -1,5 +1,5 @@
 """Broadcast and all-reduce over packed trees, or over rings without a common link, on the links of a cluster's
-description."""
+description; all-reduce behind a switch and over several servers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from scaleproof.packed_trees.bounds import best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
 from scaleproof.packed_trees.link_graph import LinkGraph, machine
+from scaleproof.packed_trees.other_forms import beside_links, double_binary_trees, one_hop_trees, three_phases
 from scaleproof.packed_trees.rings import Ring, most_rings
 from scaleproof.packed_trees.times import adapting, next_of
 from scaleproof.packed_trees.tree_plan import TreePlan, chain_plans, ring_parts, tree_plans
@@ -20,8 +21,13 @@ from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Charge, Receive, Send
 from scaleproof.rank_programs.flows import Flow, beside
 from scaleproof.rank_programs.rank_program import RankProgram
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import choice, real
 
 ITEM = 4
+OVER_LINKS, OVER_ANYTHING = ("trees", "rings", "both_channels"), ("one_ring",)
+FOR_ALL_REDUCE = ("one_hop", "double_trees", "three_phases")
+"""Values of option `over`: over the links of a connected graph, over whatever ways there are, and all-reduces alone."""
 UP, DOWN = 0, 1
 """Phases of a tree: to the root, and from it."""
 ADAPTING, PLANS = 1 << 20, (1 << 20) + 1
@@ -36,18 +42,20 @@ def _graph(cluster: str) -> LinkGraph:
 
 
 class LinkCollectives(RankProgram):
-    """Option `operation`: broadcast or all_reduce; `over`: trees, rings, or one_ring: through the ranks in order and in
-    one direction, over whatever way there is between them; `chunk_kib`: most that is sent at once, 0: adapted during
-    the warm-up, step by step (packed_trees/times.py). Values are whole numbers, so that sums are exact."""
+    """Option `operation`: broadcast or all_reduce; `over`: trees, rings, one_ring: through the ranks in order and in
+    one direction, over whatever way there is between them, both_channels: trees, and `slow_percent` of the array over
+    PCI Express, and for an all-reduce one_hop, double_trees, three_phases (packed_trees/other_forms.py); `chunk_kib`:
+    most that is sent at once, 0: adapted during the warm-up, step by step (packed_trees/times.py). Values are whole
+    numbers, so that sums are exact."""
 
     def main(self) -> Flow:
         """See RankProgram."""
-        self.operation, self.over = str(self.case.options["operation"]), str(self.case.options["over"])
+        self.operation, self.over = self._chosen()
         chunk_kib, search = int(self.case.options["chunk_kib"]), adapting(SMALLEST)
         self.chunk = int(chunk_kib * 1024 or next(search)) // ITEM
         self.fastest = (math.inf, self.chunk)
         self.root = 0
-        if self.over != "one_ring":
+        if self.over in OVER_LINKS:
             self.graph = _graph(str(self.case.value("fabric.cluster")))
             self.root = best_root(self.graph)[0]
         self.array = np.zeros(self.case.sizes[0] // ITEM, np.float32)
@@ -63,7 +71,19 @@ class LinkCollectives(RankProgram):
                 yield from self._adapt(search, self._clock.now() - began, last)
                 self._clock.note("chunk", float(self.chunk * ITEM))
             self.wrong += int((self.array != self._wanted(step)).sum())
-            yield from barrier(self.rank, self.world_size)  # else the root would begin while others still receive
+            if (
+                self.operation == "broadcast"
+            ):  # its root would begin while others still receive; an all-reduce waits for all
+                yield from barrier(self.rank, self.world_size)
+
+    def _chosen(self) -> tuple[str, str]:
+        """SpecError for an operation that is not there, or not over this."""
+        operation = choice(self.case.options, "operation", ("broadcast", "all_reduce"))
+        over = choice(self.case.options, "over", (*OVER_LINKS, *OVER_ANYTHING, *FOR_ALL_REDUCE))
+        if operation == "broadcast" and over in FOR_ALL_REDUCE:
+            can = ", ".join((*OVER_LINKS, *OVER_ANYTHING))
+            raise SpecError(f"options.over: {over!r} is for an all-reduce; a broadcast goes over {can}")
+        return operation, over
 
     def _adapt(self, search: Generator[float, float, None], taken: float, last: bool) -> Flow:
         """Rank 0 decides by the time of the slowest rank which chunk all try next; after the `last` one, and where the
@@ -94,24 +114,34 @@ class LinkCollectives(RankProgram):
     def _plans(self) -> Generator[Any, Any, list[TreePlan]]:
         """Of trees, and of the chains of a broadcast over rings. Rank 0 looks for trees and tells its peers: the search
         takes seconds of a core, and as it may end by the clock, two ranks could find different ones."""
-        if self.over != "trees":
+        if self.over in ("rings", "one_ring"):
             return chain_plans(self._rings, self.root, len(self.array), self.over == "rings")
         if self.rank:
             told = yield Receive(0, PLANS, "for the trees")
             return [TreePlan.of_numbers(row.tolist()) for row in told.value.reshape(-1, self.world_size + 2)]
-        packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
-        plans = tree_plans(packing, len(self.array))
+        plans = self._searched(len(self.array))
         rows = np.array([plan.numbers for plan in plans], np.int64)
         for peer in range(1, self.world_size):
             yield Send(peer, rows.ravel(), PLANS, control=True)
         return plans
+
+    def _searched(self, elements: int) -> list[TreePlan]:
+        if self.over == "one_hop":
+            return one_hop_trees(self.world_size, elements)
+        if self.over == "double_trees":
+            return double_binary_trees(self.world_size, elements)
+        if self.over == "three_phases":
+            return three_phases(_graph(str(self.case.value("fabric.cluster"))), elements)
+        packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
+        slow_percent = real(self.case.options, "slow_percent", 0, 100) if self.over == "both_channels" else 0.0
+        return beside_links(packing, elements, slow_percent) if slow_percent else tree_plans(packing, elements)
 
     @property
     def _rings(self) -> Sequence[Ring]:
         return most_rings(self.graph) if self.over == "rings" else [tuple(range(self.world_size))]
 
     def _flows(self) -> Iterator[Flow]:
-        if self.over == "trees" or self.operation == "broadcast":
+        if self.over not in ("rings", "one_ring") or self.operation == "broadcast":
             for number, plan in enumerate(self.trees):
                 yield from self._tree(number, plan)
             return
