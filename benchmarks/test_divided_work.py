@@ -95,7 +95,15 @@ def test_samples_of_a_recommender_on_one_rank(model: str, tmp_path: Path, benchm
             "iterations": STEPS,
             "warmup": 0,
             "fabric": {"name": "simulated", "link_mbit": None, "costs": "stated"},
-            "options": {**options, "exponent": 1.05, "k": 8, "rate": 0.5, "alone": 0, "test_samples": 0},
+            "options": {
+                **options,
+                "exponent": 1.05,
+                "k": 8,
+                "rate": 0.5,
+                "alone": 0,
+                "test_samples": 0,
+                "compute_ms": 0,
+            },
         }
     )
     predictor, times = Predictor(tmp_path), list[float]()

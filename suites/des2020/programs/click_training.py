@@ -4,6 +4,7 @@ parameter servers, or by gathering weights."""
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,23 +13,37 @@ from suite_programs.recommender import Dense, auc, form_of
 from suite_programs.shards import Form, Lookup, Shard
 
 from scaleproof.rank_programs.collectives import barrier
-from scaleproof.rank_programs.effects import Call, Charge, Collective, Compute, Effect
+from scaleproof.rank_programs.effects import Call, Charge, Collective, Compute, Effect, Sleep
 from scaleproof.rank_programs.rank_program import Clock, RankProgram
 from scaleproof.spec.case import OwnCase
-from scaleproof.spec.program_options import choice, whole
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.program_options import Options, choice, real, whole
 
 TEST_STEP = 10**9
 """Samples of the test are drawn as of a step that no training has."""
 Steps = Generator[Effect, Any, float]
 WAYS = ("substitution", "server", "async_server", "all_gather")
+LOOKUP, FORWARD, BACKWARD = 0.8, 0.1, 0.1
+"""Shares of what a step's computing takes: which ids samples have and where, partial results and loss, gradients. On an
+idle core the first took 65 to 85 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minibatch:
+    """What a rank computes with in a step; `labels`: of its own samples."""
+
+    clicks: Clicks
+    lookup: Lookup
+    labels: np.ndarray
 
 
 class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
-    those of one process; `test_samples`: of a test after the training, whose bytes count as the training's. Every rank
-    holds the rows of every n-th id, and serves them where there are servers. Rows and dense layers are stepped by
-    SGD."""
+    those of one process; `test_samples`: of a test after the training, whose bytes count as the training's;
+    `compute_ms`: how long a rank computes in a step, where that is slept or simulated; `delay_ms`: with asynchronous
+    servers rank r pushes its gradients r times as much later (default 0). Every rank holds the rows of every n-th id,
+    and serves them where there are servers. Rows and dense layers are stepped by SGD."""
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
@@ -39,14 +54,17 @@ class ClickTraining(RankProgram):
         self.seed, self.test_samples = int(of.get("seed", 1)), whole(of, "test_samples")
         self.shard = Shard(self.form, self.law.ids, rank, self.world_size, self.seed)
         self.dense = Dense(str(of["model"]), self.form, self.seed)
+        self.compute_s = real(of, "compute_ms", 0) / 1000
+        self.delay_s = self._delay_ms(of) * rank / 1000
         self.pushed = np.zeros_like(self.shard.rows)
+        count = case.warmup + case.iterations
+        self.minibatches = [self._minibatch(step) for step in range(count)]  # a reader makes them beside the training
         self.losses: list[float] = []
 
     def main(self) -> Generator[Effect, Any, None]:
         """See RankProgram."""
         for step in self.steps():
-            whole = draw(self.law, self.seed, step, self.batch * self.world_size)
-            loss = yield from self._step(whole)
+            loss = yield from self._step(self.minibatches[step])
             self.losses.append(loss)
             self._clock.note("loss", loss)
         yield from barrier(self.rank, self.world_size)
@@ -55,13 +73,27 @@ class ClickTraining(RankProgram):
         if self.rank == 0 and self.case.options.get("alone"):
             self._clock.note("loss_difference", self._difference_alone())
 
-    def _step(self, whole: Clicks) -> Steps:
-        if self.way == "substitution":
-            return (yield from self._substitute(whole))
+    def _delay_ms(self, of: Options) -> float:
+        """SpecError where nobody pushes asynchronously."""
+        delay_ms = real(of, "delay_ms", 0) if "delay_ms" in of else 0.0
+        if delay_ms and self.way != "async_server":
+            raise SpecError(f"options.delay_ms: is of way 'async_server', not {self.way!r}; leave it out")
+        return delay_ms
+
+    def _minibatch(self, step: int) -> Minibatch:
+        whole = draw(self.law, self.seed, step, self.batch * self.world_size)
         own = whole.part(slice(self.rank * self.batch, (self.rank + 1) * self.batch))
+        if self.way == "substitution":
+            return Minibatch(whole, self._lookup(whole, self.world_size, self.rank), own.labels)
+        return Minibatch(whole, self._lookup(own), own.labels)
+
+    def _step(self, minibatch: Minibatch) -> Steps:
+        yield Compute(LOOKUP * self.compute_s)
+        if self.way == "substitution":
+            return (yield from self._substitute(minibatch))
         if self.way == "all_gather":
-            return (yield from self._gather(whole, own))
-        return (yield from self._with_servers(own))
+            return (yield from self._gather(minibatch))
+        return (yield from self._with_servers(minibatch))
 
     def _scale(self, ranks: int) -> float:
         """Factor on a sum of losses whose gradient is that of the mean over so many ranks."""
@@ -74,21 +106,21 @@ class ClickTraining(RankProgram):
         loss, gradient = self.dense.loss(partial, labels, self._scale(ranks))
         return loss / len(labels), gradient
 
-    def _substitute(self, whole: Clicks) -> Steps:
+    def _substitute(self, minibatch: Minibatch) -> Steps:
         """Each rank applies the sub-operators to its own ids of all samples. Partial results are added up where a rank
         has its samples, and gradients of the sums come back to all."""
-        form, n = self.form, self.world_size
-        lookup: Lookup = yield Compute(0, lambda: self._lookup(whole, n, self.rank))
+        form, n, lookup = self.form, self.world_size, minibatch.lookup
         places = self.shard.place(lookup.ids)
-        sums: np.ndarray = yield Compute(0, lambda: lookup.partial(form, self.shard.rows[places]).reshape(-1))
+        forward, backward = FORWARD * self.compute_s / 2, BACKWARD * self.compute_s
+        sums: np.ndarray = yield Compute(forward, lambda: lookup.partial(form, self.shard.rows[places]).reshape(-1))
         yield Collective("reduce_scatter", sums, tag=0)
         mine = slice(self.rank * self.batch, (self.rank + 1) * self.batch)
         table = sums.reshape(-1, form.floats)
-        loss, gradient = yield Compute(0, lambda: self._finish(table[mine].copy(), whole.labels[mine], n))
+        loss, gradient = yield Compute(forward, lambda: self._finish(table[mine].copy(), minibatch.labels, n))
         table[mine] = gradient
         yield Collective("all_gather", sums, tag=1)
         rows = self.shard.rows[places]
-        self.shard.rows[places] -= self.rate * (yield Compute(0, lambda: lookup.gradient(form, rows, table)))
+        self.shard.rows[places] -= self.rate * (yield Compute(backward, lambda: lookup.gradient(form, rows, table)))
         yield from self._step_dense()
         return float(loss)
 
@@ -96,19 +128,20 @@ class ClickTraining(RankProgram):
         yield Collective("all_reduce", self.dense.gradient, tag=2)
         self.dense.parameters -= self.rate * self.dense.gradient
 
-    def _gather(self, whole: Clicks, own: Clicks) -> Steps:
+    def _gather(self, minibatch: Minibatch) -> Steps:
         """Every rank gets the rows of all ids of the minibatch, and gradients of them are added up where rows lie."""
-        n, per_id = self.world_size, self.form.per_id
-        ids = [np.unique(whole.ids[whole.ids % n == rank]) for rank in range(n)]
+        n, per_id, lookup, every = self.world_size, self.form.per_id, minibatch.lookup, minibatch.clicks.ids
+        ids = [np.unique(every[every % n == rank]) for rank in range(n)]
         longest = max(map(len, ids))
         rows = np.zeros((n, longest, per_id), np.float32)
         rows[self.rank, : len(ids[self.rank])] = self.shard.rows[self.shard.place(ids[self.rank])]
         yield Collective("all_gather", rows.reshape(-1), tag=0)
-        lookup: Lookup = yield Compute(0, lambda: self._lookup(own))
         owner = lookup.ids % n
         place = np.array([np.searchsorted(ids[rank], one) for rank, one in zip(owner, lookup.ids, strict=True)])
         used = rows[owner, place]
-        loss, gradient = yield Compute(0, lambda: self._own_gradient(lookup, used, own.labels, n))
+        loss, gradient = yield Compute(
+            (FORWARD + BACKWARD) * self.compute_s, lambda: self._own_gradient(lookup, used, minibatch.labels, n)
+        )
         summed = np.zeros_like(rows)
         summed[owner, place] = gradient
         yield Collective("reduce_scatter", summed.reshape(-1), tag=1)
@@ -122,16 +155,20 @@ class ClickTraining(RankProgram):
         loss, of_partial = self._finish(lookup.partial(self.form, rows), labels, ranks)
         return loss, lookup.gradient(self.form, rows, of_partial)
 
-    def _with_servers(self, own: Clicks) -> Steps:
+    def _with_servers(self, minibatch: Minibatch) -> Steps:
         """Pull the rows of the own samples' ids, push their gradients."""
-        n, waits = self.world_size, self.way == "server"
-        lookup: Lookup = yield Compute(0, lambda: self._lookup(own))
+        n, waits, lookup = self.world_size, self.way == "server", minibatch.lookup
         owner = lookup.ids % n
         rows = np.empty((len(lookup.ids), self.form.per_id), np.float32)
         for server in range(n):
             of_server = owner == server
             rows[of_server] = (yield from self._ask(server, lookup.ids[of_server])).reshape(-1, self.form.per_id)
-        loss, gradient = yield Compute(0, lambda: self._own_gradient(lookup, rows, own.labels, n if waits else 1))
+        loss, gradient = yield Compute(
+            (FORWARD + BACKWARD) * self.compute_s,
+            lambda: self._own_gradient(lookup, rows, minibatch.labels, n if waits else 1),
+        )
+        if self.delay_s:
+            yield Sleep(self.delay_s)
         for server in range(n):
             of_server = owner == server
             yield from self._push(server, lookup.ids[of_server], gradient[of_server])

@@ -30,7 +30,7 @@ def modules() -> tuple[ModuleType, ModuleType, ModuleType]:
 
 
 def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[float]]:
-    """Values by event, in virtual time."""
+    """Values by event, in virtual time; `step_s`: lengths of the steps, in s."""
     given = {"model": model, "way": way, "batch": 16, "ids": 600, "slots": 12, "fields": 4, "exponent": 1.05, "k": 3}
     case = case_from(
         {
@@ -45,12 +45,14 @@ def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[
             "iterations": 5,
             "warmup": 0,
             "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
-            "options": {**given, "rate": 0.5, "alone": 1, "test_samples": 0, **options},
+            "options": {**given, "rate": 0.5, "alone": 1, "test_samples": 0, "compute_ms": 0, **options},
         }
     )
     launch = PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS))
     samples = Predictor(Path("nowhere")).predict(launch).samples.to_pandas()
-    return {event: rows.value.tolist() for event, rows in samples.groupby("event", observed=True)}
+    steps = samples[samples.event == "step"]
+    values = {event: rows.value.tolist() for event, rows in samples.groupby("event", observed=True)}
+    return values | {"step_s": ((steps.end_ns - steps.start_ns) / 1e9).tolist()}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -160,3 +162,19 @@ def test_the_area_under_the_curve_counts_pairs() -> None:
 def test_what_is_unknown_is_said(way: str, model: str, message: str) -> None:
     with pytest.raises(Exception, match=message):
         trained(way, model, 2)
+
+
+@pytest.mark.parametrize("way", ["substitution", "server", "all_gather", "async_server"])
+def test_a_step_takes_the_stated_time_of_computing_beside_its_messages(way: str) -> None:
+    def step_s(compute_ms: float) -> float:
+        found = trained(way, "fm", 2, compute_ms=compute_ms)
+        return float(np.median(found["step_s"]))
+
+    assert step_s(200) - step_s(0) == pytest.approx(0.2, rel=0.05)
+
+
+def test_workers_of_asynchronous_servers_push_late_by_their_rank() -> None:
+    on_time, late = (trained("async_server", "fm", 2, delay_ms=delay)["step_s"] for delay in (0, 100))
+    assert max(late) - max(on_time) == pytest.approx(0.1, rel=0.05)
+    with pytest.raises(SpecError, match="options.delay_ms: is of way 'async_server', not 'server'; leave it out"):
+        trained("server", "fm", 2, delay_ms=5)
