@@ -21,8 +21,8 @@ def beside_links(packing: Packing, elements: int, slow_percent: float) -> list[T
     graph, cut = packing.graph, round(elements * (1 - slow_percent / 100))
     without = nx.complement(graph.graph)
     if not nx.is_connected(without):
-        message = "has links from one part to all of the rest, so that no tree leads over PCI Express"
-        raise SpecError(f"{graph.name} {message}; take devices of both halves, as 0, 1, 4, 6 of a DGX-1")
+        message = "the pairs without a link do not connect all devices, so that no tree over PCI Express reaches them"
+        raise SpecError(f"{graph.name}: {message}; choose devices of both processors, such as 0, 1, 4, 6 of a DGX-1")
     slow = TreePlan(parents_from(without, packing.root), cut, elements)
     return [*tree_plans(packing, cut), *([slow] if cut < elements else [])]
 
@@ -32,6 +32,7 @@ def one_hop_trees(devices: int, elements: int) -> list[TreePlan]:
     return [
         TreePlan({device: None if device == root else root for device in range(devices)}, start, stop)
         for root, (start, stop) in enumerate(parts_of([1.0] * devices, elements))
+        if stop > start
     ]
 
 
@@ -44,16 +45,18 @@ def double_binary_trees(devices: int, elements: int) -> list[TreePlan]:
     first = {place: _binary_parent(place, devices) for place in range(devices)}
     second = {other(place): None if above is None else other(above) for place, above in first.items()}
     (start, middle), (_, stop) = parts_of([1.0, 1.0], elements)
-    return [TreePlan(first, start, middle), TreePlan(second, middle, stop)]
+    return [plan for plan in (TreePlan(first, start, middle), TreePlan(second, middle, stop)) if plan.stop > plan.start]
 
 
 def three_phases(graph: LinkGraph, elements: int) -> list[TreePlan]:
     """An all-reduce over servers, which are the parts of a graph that links connect: each part of the array is reduced
     over a tree of each server, between the roots of these trees, and broadcast the same way back. Servers take turns as
-    the one whose root has the sum, so that each sends as much as it receives."""
+    the one whose root has the sum, so that each sends as much as it receives. SpecError for a single server."""
     servers = [
         _trees_of(graph.of(part), elements) for part in sorted(map(sorted, nx.connected_components(graph.graph)))
     ]
+    if len(servers) == 1:
+        raise SpecError(f"{graph.name}: links connect all devices, so that it is one server; three phases need two")
     edges = sorted({edge for trees in servers for tree in trees for edge in (tree.start, tree.stop)})
     plans = []
     for start, stop in pairwise(edges):

@@ -71,9 +71,9 @@ class LinkCollectives(RankProgram):
                 yield from self._adapt(search, self._clock.now() - began, last)
                 self._clock.note("chunk", float(self.chunk * ITEM))
             self.wrong += int((self.array != self._wanted(step)).sum())
-            if (
-                self.operation == "broadcast"
-            ):  # its root would begin while others still receive; an all-reduce waits for all
+            # The root of a broadcast would begin while others still receive. An all-reduce waits for all by itself, but
+            # the warm-up has to end on all ranks before time is taken.
+            if self.operation == "broadcast" or step < self.case.warmup:
                 yield from barrier(self.rank, self.world_size)
 
     def _chosen(self) -> tuple[str, str]:
@@ -83,6 +83,7 @@ class LinkCollectives(RankProgram):
         if operation == "broadcast" and over in FOR_ALL_REDUCE:
             can = ", ".join((*OVER_LINKS, *OVER_ANYTHING))
             raise SpecError(f"options.over: {over!r} is for an all-reduce; a broadcast goes over {can}")
+        self.slow_percent = real(self.case.options, "slow_percent", 0, 100) if over == "both_channels" else 0.0
         return operation, over
 
     def _adapt(self, search: Generator[float, float, None], taken: float, last: bool) -> Flow:
@@ -133,8 +134,9 @@ class LinkCollectives(RankProgram):
         if self.over == "three_phases":
             return three_phases(_graph(str(self.case.value("fabric.cluster"))), elements)
         packing = few_trees(self.graph, None if self.operation == "all_reduce" else self.root)
-        slow_percent = real(self.case.options, "slow_percent", 0, 100) if self.over == "both_channels" else 0.0
-        return beside_links(packing, elements, slow_percent) if slow_percent else tree_plans(packing, elements)
+        return (
+            beside_links(packing, elements, self.slow_percent) if self.slow_percent else tree_plans(packing, elements)
+        )
 
     @property
     def _rings(self) -> Sequence[Ring]:

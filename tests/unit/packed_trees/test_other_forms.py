@@ -45,17 +45,18 @@ def test_without_a_share_there_are_the_links_alone() -> None:
 
 
 def test_devices_with_a_link_to_all_others_are_refused() -> None:
-    with pytest.raises(SpecError, match="no tree leads over PCI Express; take devices of both halves"):
+    with pytest.raises(SpecError, match="no tree over PCI Express reaches them; choose devices of both processors"):
         beside_links(few_trees(machine("dgx1v_slow[0,1,2,3]"), 0), 1000, 13)
 
 
-@given(devices=st.integers(2, 40), elements=st.integers(100, 1000))
+@given(devices=st.integers(2, 40), elements=st.integers(1, 1000))
 def test_behind_a_switch_trees_cover_all_devices_and_the_array(devices: int, elements: int) -> None:
     hops, doubled = one_hop_trees(devices, elements), double_binary_trees(devices, elements)
     check_whole(hops, devices, elements)
     check_whole(doubled, devices, elements)
-    assert [plan.root for plan in hops] == list(range(devices)) and {plan.depth for plan in hops} == {1}
-    assert max(plan.depth for plan in doubled) <= devices.bit_length()
+    assert len({plan.root for plan in hops}) == len(hops) == min(devices, elements)
+    assert {plan.depth for plan in hops} == {1}
+    assert max(plan.depth for plan in doubled) <= (devices - 1).bit_length()
     assert max(len(below) for plan in doubled for below in plan.children.values()) <= 2
 
 
@@ -80,3 +81,8 @@ def test_over_servers_a_part_crosses_the_network_once_in_each_direction() -> Non
 
 def test_a_server_with_one_device_has_no_trees_of_its_own() -> None:
     check_whole(three_phases(SERVERS.of([0, 1, 2, 3]), 90), 4, 90)
+
+
+def test_a_single_server_is_refused() -> None:
+    with pytest.raises(SpecError, match="it is one server; three phases need two"):
+        three_phases(PATH, 100)
