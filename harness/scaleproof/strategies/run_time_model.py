@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,9 +146,9 @@ class RunTimeModel:
         arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in self._networks.state_dict().items()}
         arrays[SCALE] = np.array([self._mean, self._deviation])
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{os.getpid()}.{path.name}")
-        np.savez(draft, **arrays)
-        draft.rename(path)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # in namespaces processes have equal numbers
+            np.savez(draft := Path(folder) / path.name, **arrays)
+            draft.rename(path)
 
     @classmethod
     def load(cls, path: Path, workers: int) -> RunTimeModel | None:

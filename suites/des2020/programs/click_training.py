@@ -25,7 +25,7 @@ Steps = Generator[Effect, Any, float]
 WAYS = ("substitution", "server", "async_server", "all_gather")
 LOOKUP, FORWARD, BACKWARD = 0.8, 0.1, 0.1
 """Shares of what a step's computing takes: which ids samples have and where, partial results and loss, gradients. On an
-idle core the first took 65 to 85 %."""
+idle core the first took 65 to 85 %. The others run, and are padded to their time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
     those of one process; `test_samples`: of a test after the training, whose bytes count as the training's;
-    `compute_ms`: how long a rank computes in a step, where that is slept or simulated; `delay_ms`: with asynchronous
-    servers rank r pushes its gradients r times as much later (default 0). Every rank holds the rows of every n-th id,
-    and serves them where there are servers. Rows and dense layers are stepped by SGD."""
+    `compute_ms`: how long a rank computes in a step, where that is slept or simulated; `delay_ms`: mean of the
+    exponential time by which a worker of asynchronous servers pushes late (default 0). Every rank holds the rows of
+    every n-th id, and serves them where there are servers. Rows and dense layers are stepped by SGD."""
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
@@ -55,7 +55,9 @@ class ClickTraining(RankProgram):
         self.shard = Shard(self.form, self.law.ids, rank, self.world_size, self.seed)
         self.dense = Dense(str(of["model"]), self.form, self.seed)
         self.compute_s = real(of, "compute_ms", 0) / 1000
-        self.delay_s = self._delay_ms(of) * rank / 1000
+        self.delay_s = self._delay_ms(of) / 1000
+        self.delays = np.random.default_rng([self.seed, 7, rank])
+        self.taken, self.seen = 0, dict[int, int]()
         self.pushed = np.zeros_like(self.shard.rows)
         count = case.warmup + case.iterations
         self.minibatches = [self._minibatch(step) for step in range(count)]  # a reader makes them beside the training
@@ -74,8 +76,10 @@ class ClickTraining(RankProgram):
             self._clock.note("loss_difference", self._difference_alone())
 
     def _delay_ms(self, of: Options) -> float:
-        """SpecError where nobody pushes asynchronously."""
+        """SpecError where nobody pushes asynchronously, and in processes that may not sleep."""
         delay_ms = real(of, "delay_ms", 0) if "delay_ms" in of else 0.0
+        if delay_ms and not (self.case.slept or self.case.plugin("fabric").predicted):
+            raise SpecError("options.delay_ms: ranks sleep for it; add slept: 1")
         if delay_ms and self.way != "async_server":
             raise SpecError(f"options.delay_ms: is of way 'async_server', not {self.way!r}; leave it out")
         return delay_ms
@@ -168,7 +172,7 @@ class ClickTraining(RankProgram):
             lambda: self._own_gradient(lookup, rows, minibatch.labels, n if waits else 1),
         )
         if self.delay_s:
-            yield Sleep(self.delay_s)
+            yield Sleep(float(self.delays.exponential(self.delay_s)))
         for server in range(n):
             of_server = owner == server
             yield from self._push(server, lookup.ids[of_server], gradient[of_server])
@@ -186,13 +190,13 @@ class ClickTraining(RankProgram):
 
     def _ask(self, server: int, ids: np.ndarray) -> Generator[Effect, Any, np.ndarray]:
         if server == self.rank:
-            return self.shard.rows[self.shard.place(ids)]
+            return self._give(self.rank, ids)
         answer: np.ndarray = yield Call(server, ids, "pull")
         return answer
 
     def _push(self, server: int, ids: np.ndarray, gradient: np.ndarray) -> Generator[Effect, Any, None]:
         if server == self.rank:
-            self._take(ids, gradient)
+            self._take(self.rank, ids, gradient)
         else:
             sent = np.concatenate([ids.view(np.uint8), np.ascontiguousarray(gradient).reshape(-1).view(np.uint8)])
             yield Call(server, sent, "push")
@@ -205,21 +209,28 @@ class ClickTraining(RankProgram):
         answer: np.ndarray = yield Call(0, self.dense.gradient, "dense")
         return answer
 
-    def _take(self, ids: np.ndarray, gradient: np.ndarray) -> None:
+    def _give(self, worker: int, ids: np.ndarray) -> np.ndarray:
+        self.seen[worker] = self.taken
+        return self.shard.rows[self.shard.place(ids)]
+
+    def _take(self, worker: int, ids: np.ndarray, gradient: np.ndarray) -> None:
+        """An asynchronous server notes how many gradients it has taken since the worker had its rows."""
         places = self.shard.place(ids)
         if self.way == "server":
             self.pushed[places] += gradient
-        else:
-            self.shard.rows[places] -= self.rate * gradient
+            return
+        self._clock.note("staleness", float(self.taken - self.seen[worker]))
+        self.taken += 1
+        self.shard.rows[places] -= self.rate * gradient
 
     def serve(self, source: int, name: str, value: np.ndarray) -> np.ndarray:
         """See RankProgram: rows by id, gradients of rows, gradients of the dense layers."""
         if name == "pull":
-            return self.shard.rows[self.shard.place(value)].reshape(-1)
+            return self._give(source, value).reshape(-1)
         if name == "push":
             count = len(value) // (8 + 4 * self.form.per_id)
             ids, gradient = value[: 8 * count].view(np.int64), value[8 * count :].view(np.float32)
-            self._take(ids, gradient.reshape(count, -1))
+            self._take(source, ids, gradient.reshape(count, -1))
             self.charge(gradient.nbytes)
             return np.empty(0, np.float32)
         if name == "dense":

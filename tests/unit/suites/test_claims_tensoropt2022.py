@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, events
 from scaleproof.claims.suite_metrics import load_models
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.suite import load_suite
 from tests.short_form import case_from
 
 SUITE = Path(__file__).resolve().parents[3] / "suites" / "tensoropt2022"
@@ -120,3 +122,40 @@ def test_a_frontier_that_is_behind_somewhere_is_not_ahead_of_half() -> None:
     roomy = frontiers.Capped(workload="vgg_a", batch=64, devices=4, memory_gb=1000.0)
     assert frontiers.time_in_memory(roomy, Published()) == frontiers.least_time(on, Published())
     assert frontiers.time_in_memory(roomy.model_copy(update={"memory_gb": 1e-3}), Published()) == float("inf")
+
+
+def costs(of: OwnCase, link_mbit: float) -> list[tuple[float, float, str]]:
+    """Memory, time and ways of every strategy of a case's network over links of such a rate."""
+    options = of.options
+    made = strategies.divided_layers(options["features"], options["batch"], options["flops"], 8e-6 / link_mbit, 4)
+    found = []
+    for ways in product(*made.ways.values()):
+        choices = {name: made.ways[name].index(way) for name, way in zip(made.ways, ways, strict=True)}
+        written = "-".join(f"{way.data}x{way.rows}x{way.columns}" for way in ways)
+        found.append((*made.graph.cost(choices), written))
+    return sorted(found)
+
+
+def planned(experiment: str) -> dict[str, OwnCase]:
+    cases = load_suite(SUITE).experiment(experiment).size("small").cases
+    return {each.arm: each for each in cases if isinstance(each, OwnCase)}
+
+
+@pytest.mark.parametrize("experiment", ["times", "memory"])
+def test_the_strategies_that_are_run_are_the_frontier_over_links_of_100_mbit(experiment: str) -> None:
+    arms, frontier, least = planned(experiment), [], float("inf")
+    for _, seconds, ways in costs(arms["data"], 100):
+        if seconds < least:
+            frontier.append(ways)
+            least = seconds
+    assert [arms[f"frontier_{number}"].options["ways"] for number in range(1, 7)] == frontier
+
+
+def test_what_trains_under_the_cap_is_the_strategy_with_the_least_time_that_fits() -> None:
+    arms = planned("memory")
+    for arm in ("divided_capped", "divided_capped_links"):
+        cap = float(arms[arm].options["cap_mib"]) * 2**20
+        _, ways = min((seconds, ways) for memory, seconds, ways in costs(arms[arm], 100) if memory <= cap)
+        assert arms[arm].options["ways"] == ways
+        (data,) = (memory for memory, _, ways in costs(arms[arm], 100) if ways == "4x1x1-4x1x1-4x1x1")
+        assert data > cap

@@ -173,8 +173,10 @@ def test_a_step_takes_the_stated_time_of_computing_beside_its_messages(way: str)
     assert step_s(200) - step_s(0) == pytest.approx(0.2, rel=0.05)
 
 
-def test_workers_of_asynchronous_servers_push_late_by_their_rank() -> None:
-    on_time, late = (trained("async_server", "fm", 2, delay_ms=delay)["step_s"] for delay in (0, 100))
-    assert max(late) - max(on_time) == pytest.approx(0.1, rel=0.05)
+def test_workers_of_asynchronous_servers_push_late_and_servers_note_how_old_gradients_are() -> None:
+    on_time, late = (trained("async_server", "fm", 4, delay_ms=delay, slept=1) for delay in (0, 100))
+    assert sum(late["step_s"]) - sum(on_time["step_s"]) == pytest.approx(0.1 * len(late["step_s"]), rel=0.5)
+    assert len(late["staleness"]) == 4 * 4 * 5, "each of four servers takes five gradients of each of four workers"
+    assert max(late["staleness"]) > max(on_time["staleness"]) and np.mean(late["staleness"]) <= 3
     with pytest.raises(SpecError, match="options.delay_ms: is of way 'async_server', not 'server'; leave it out"):
         trained("server", "fm", 2, delay_ms=5)

@@ -10,9 +10,11 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from pydantic import BaseModel
 
 from scaleproof.claims.claims_file import Reduction
 from scaleproof.claims.learning_curve import Axis
@@ -139,6 +141,8 @@ class Plot:
     log: bool = False
     ideal: float | str | None = None
     axis: Axis = "steps"
+    of: Any = None
+    """What a kind without series draws, in the kind's form of it."""
 
     @property
     def looks(self) -> dict[str, Look]:
@@ -150,7 +154,8 @@ class Plot:
 class FigureKind:
     """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
     has a row for each value of a field of the case. `claims`: its series are claims over what their rows count.
-    `curves`: it draws how launches learned. `passes`: it draws passes of pipelines, of one launch per series."""
+    `curves`: it draws how launches learned. `passes`: it draws passes of pipelines, of one launch per series. `of`: it
+    has no series, but computes what it draws from this form; `table`: the columns and rows of that."""
 
     name: str
     summary: str
@@ -160,6 +165,8 @@ class FigureKind:
     claims: bool = False
     curves: bool = False
     passes: bool = False
+    of: type[BaseModel] | None = None
+    table: Callable[[Any], tuple[tuple[str, ...], list[tuple[object, ...]]]] | None = None
 
 
 @cache

@@ -86,7 +86,8 @@ class FigureForm(_Form):
         "no row is drawn, and the caption says so.",
     )
     over: tuple[str, ...] = Field((), description="Conditions given as a range: the interval covers the whole range.")
-    series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)] = Field(description="What is drawn.")
+    series: tuple[SeriesForm, ...] = Field((), description="What is drawn, for kinds that draw launches or claims.")
+    of: dict[str, Any] = Field({}, description="What is computed and drawn, for kinds without series.")
     claims: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="Ids of claims that the figure shows; links to them follow it."
     )

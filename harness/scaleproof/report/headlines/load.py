@@ -81,6 +81,7 @@ def _case_fields() -> list[str]:
 
 def _check(document: Document, index: int, figure: FigureForm, suite: Suite, headlines: Headlines) -> None:
     _expect(document, (index, "kind"), "kind of figure", figure.kind, kinds())
+    _check_of(document, index, figure)
     if figure.experiment is not None:
         _expect(document, (index, "experiment"), "experiment", figure.experiment, suite.experiments)
     if figure.metric is not None:
@@ -98,6 +99,22 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
         _expect(document, (index, "claims", position), "claim", name, headlines.claims)
     for position, series in enumerate(figure.series):
         _check_series(document, (index, "series", position), figure, series, headlines)
+
+
+def _check_of(document: Document, index: int, figure: FigureForm) -> None:
+    """A kind computes what it draws, or draws series."""
+    form = kinds()[figure.kind].of
+    if form is None and figure.of:
+        raise document.error((index, "of"), f"kind {figure.kind!r} draws series; leave it out")
+    if form is None and not figure.series:
+        raise document.error((index,), f"{figure.id}: kind {figure.kind!r} needs 'series'")
+    if form is not None and figure.series:
+        raise document.error((index, "series"), f"kind {figure.kind!r} computes what it draws: give 'of' alone")
+    if form is not None:
+        try:
+            form.model_validate(figure.of)
+        except ValidationError as failed:
+            raise form_error(document, (index, "of"), form, failed) from None
 
 
 def _check_series(document: Document, key: Key, figure: FigureForm, series: SeriesForm, headlines: Headlines) -> None:

@@ -76,7 +76,23 @@ def headlines(data: SuiteData) -> list[Headline]:
     return [] if declared is None else [_headline(figure, declared, data) for figure in declared.figures]
 
 
+def _computed(figure: FigureForm, data: SuiteData) -> Headline:
+    """A figure of a kind that computes what it draws. Nothing is drawn as long as no claim of the suite is judged."""
+    kind = kinds()[figure.kind]
+    assert kind.of is not None and kind.table is not None, "only for such kinds"
+    of = kind.of.model_validate(figure.of)
+    columns, rows = kind.table(of) if data.claims else ((), [])
+    plot = Plot(figure.alt, (), figure.x.label if figure.x else "", figure.y.label, of=of)
+    panels = [Panel(figure.title, kind.draw(plot))] if data.claims else []
+    made = section(figure.id, figure.title, COMPUTED, [], panels, [], columns, rows, [])
+    return Headline(
+        replace(made, hollow=False), figure.caption, "", tuple(_judged(name, data.claims) for name in figure.claims)
+    )
+
+
 def _headline(figure: FigureForm, declared: Headlines, data: SuiteData) -> Headline:
+    if kinds()[figure.kind].of is not None:
+        return _computed(figure, data)
     judged = {claim.id for claim in data.claims}
     looks = _looks(figure, data)
     series: list[Series] = []

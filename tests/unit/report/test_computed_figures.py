@@ -1,0 +1,74 @@
+"""Figures that are computed for a page: trees and frontiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scaleproof.report.figures.kinds import Plot, kinds
+from scaleproof.report.headlines.load import load_headlines
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import load_suite
+
+FIVE = {"cluster": "dgx1v_like", "devices": [0, 2, 3, 4, 7], "collective": "broadcast"}
+SMALL = {"workload": "dnn_digits", "batch": 64, "devices": [2, 4], "node": "p3dn", "error": 0.0, "cap_gb": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "columns", "words"),
+    [
+        (
+            "trees",
+            FIVE,
+            ("tree", "carries_links", "from", "to"),
+            ["all links", "tree 1, carries 2", "tree 2, carries 1"],
+        ),
+        ("frontier", SMALL, ("devices", "memory_gb", "time_s"), ["2 devices", "4 devices", "memory of a device (GB)"]),
+    ],
+)
+def test_a_kind_computes_its_picture_and_its_numbers(
+    name: str, given: dict[str, object], columns: tuple[str, ...], words: list[str]
+) -> None:
+    kind = kinds()[name]
+    assert kind.of is not None and kind.table is not None
+    of = kind.of.model_validate(given)
+    picture = kind.draw(Plot("in words", (), "", "time (s)", of=of))
+    assert picture.startswith("<svg") and 'aria-label="in words"' in picture and "var(--muted)" in picture
+    assert all(text in picture for text in words)
+    named, rows = kind.table(of)
+    assert named == columns and rows and all(len(row) == len(columns) for row in rows)
+
+
+def test_each_tree_of_the_table_reaches_every_device() -> None:
+    kind = kinds()["trees"]
+    assert kind.of is not None and kind.table is not None
+    _, rows = kind.table(kind.of.model_validate(FIVE))
+    for tree in {row[0] for row in rows}:
+        assert {row[3] for row in rows if row[0] == tree} | {0, 2, 3, 4, 7} == {0, 2, 3, 4, 7}
+        assert len([row for row in rows if row[0] == tree]) == 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("kind: trees\n  of: {cluster: dgx1v_like, devices: [0, 2], collective: reduce}", "collective"),
+        ("kind: trees\n  series: [{name: a, claim: mine.own}]", "computes what it draws: give 'of' alone"),
+        ("kind: dots\n  of: {cluster: dgx1v_like}", "draws series; leave it out"),
+        ("kind: dots", "kind 'dots' needs 'series'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path, entry: str, message: str) -> None:
+    suite = load_suite(Path(__file__).resolve().parents[3] / "suites" / "blink2020")
+    folder = tmp_path / "blink2020"
+    folder.mkdir()
+    for file in ("suite.yaml", "claims.yaml", "published.yaml"):
+        (folder / file).write_text((suite.folder / file).read_text())
+    for part in ("models", "programs"):
+        (folder / part).symlink_to(suite.folder / part)
+    text = (
+        f"- id: one\n  {entry}\n  title: t\n  caption: c\n  alt: a\n  y: {{label: l}}\n  claims: [blink2020.own.few]\n"
+    )
+    (folder / "figures.yaml").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        load_headlines(load_suite(folder))
