@@ -1,5 +1,5 @@
 """What an iteration of a pipeline takes where gradients are added up, too: the list schedule of its passes, and the
-all-reduce of each stage among its replicas, which begins when its last backward pass has ended on all of them.
+all-reduce of each stage among its replicas, which begins when all of them are ready for it (GradientSync).
 
 As in chimera2021 (section 3.4, Eq. 1): a message of L bytes takes alpha + beta L, an all-reduce among r ranks
 2 log2(r) alpha + 2 (r - 1) beta L / r (Rabenseifner). A worker has one all-reduce under way at a time."""
@@ -12,7 +12,7 @@ from math import log2
 
 from scaleproof.pipelines.schedule import Schedule
 from scaleproof.pipelines.schemes import schedule_of
-from scaleproof.pipelines.timing import OfStages, PassTimes, Timeline, timeline
+from scaleproof.pipelines.timing import GradientSync, OfStages, PassTimes, Timeline, begun_early, timeline
 
 AFTER_EACH = "pipedream"
 
@@ -51,7 +51,7 @@ class Setting:
     line: Line
     recompute: bool = False
     pairs: int = 1
-    eager: bool = True
+    gradient_sync: GradientSync = "eager"
 
 
 def iteration_s(setting: Setting) -> float:
@@ -74,13 +74,15 @@ def busiest_s(schedule: Schedule, times: PassTimes) -> float:
 
 
 def ends_of_sums(setting: Setting, schedule: Schedule, line: Timeline) -> list[float]:
-    """When each stage's all-reduce has ended. All groups are alike, so those of one stand for all."""
+    """When each stage's all-reduce has ended. All groups are alike, so those of one stand for all. Passes are not
+    slower while gradients are added up."""
     ready: dict[int, float] = {}
     workers: dict[int, set[int]] = {}
     for worker, (order, spans) in enumerate(zip(schedule.orders, line.spans, strict=True)):
+        early = begun_early(setting.gradient_sync, schedule, worker)
         for each, (_, end) in zip(order, spans, strict=True):
             if each.direction == "backward":
-                moment = end if setting.eager else spans[-1][1]
+                moment = end if each.pipeline in early else spans[-1][1]
                 ready[each.stage] = max(ready.get(each.stage, 0.0), moment)
             workers.setdefault(each.stage, set()).add(worker)
     free, ends = [0.0] * len(schedule.orders), list[float]()

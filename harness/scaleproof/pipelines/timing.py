@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from scaleproof.pipelines.schedule import Pass, Schedule
 
 OfStages = float | tuple[float, ...]
 """One for all stages, or one for each."""
+GradientSync = Literal["eager", "eager_opt", "late"]
+"""When a worker begins to add up a stage's gradients: after the stage's last backward pass; the same where the worker
+has a gap after it, else after all passes; or after all passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +167,12 @@ def gaps_after(schedule: Schedule, worker: int) -> set[int]:
         if place == len(order) - 1 or any(gap > place for gap in gaps):
             found.add(pipeline)
     return found
+
+
+def begun_early(gradient_sync: GradientSync, schedule: Schedule, worker: int) -> set[int]:
+    """Pipelines of a worker whose stage's gradients are added up from its last backward pass on."""
+    if gradient_sync == "late":
+        return set()
+    if gradient_sync == "eager":
+        return {pipeline for pipeline, _ in schedule.held(worker)}
+    return gaps_after(schedule, worker)

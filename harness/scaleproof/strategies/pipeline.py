@@ -13,7 +13,7 @@ from scaleproof.pipelines.division import Part
 from scaleproof.pipelines.schedule import Pass
 from scaleproof.pipelines.schemes import schedule_of
 from scaleproof.pipelines.stage_learner import StageLearner, Unit
-from scaleproof.pipelines.timing import gaps_after
+from scaleproof.pipelines.timing import begun_early
 from scaleproof.rank_programs.effects import (
     Await,
     Collective,
@@ -71,7 +71,7 @@ class Pipeline(Replica):
             return
         order = self.division.order(self.rank)
         last_of = {each.pipeline: place for place, each in enumerate(order)}
-        early = self._synchronised_early()
+        early = begun_early(self.options.gradient_sync, self.division.schedule, self.division.worker(self.rank))
         for step in self.steps():
             started = dict[int, Started]()
             for place, each in enumerate(order):
@@ -81,14 +81,6 @@ class Pipeline(Replica):
             yield from self._finish_sync(started)
             yield Update()
             self._note_step()
-
-    def _synchronised_early(self) -> set[int]:
-        """Pipelines whose part's gradient is exchanged after its last backward pass."""
-        if self.options.gradient_sync == "late":
-            return set()
-        if self.options.gradient_sync == "eager":
-            return set(self.parts)
-        return gaps_after(self.division.schedule, self.division.worker(self.rank))
 
     def _without_flush(self) -> Generator[Effect, Any, None]:
         order = self._all_passes()

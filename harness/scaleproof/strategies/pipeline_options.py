@@ -8,6 +8,7 @@ from pydantic import Field
 
 from scaleproof.pipelines.division import Division, division_of
 from scaleproof.pipelines.schemes import schedule_of, schemes
+from scaleproof.pipelines.timing import GradientSync
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.plugins import Options
@@ -33,7 +34,7 @@ class PipelineOptions(Options):
         description="recomputed: only a stage's inputs are kept, and its forward pass is repeated before the backward "
         "pass.",
     )
-    gradient_sync: Literal["eager", "eager_opt", "late"] = Field(
+    gradient_sync: GradientSync = Field(
         "eager",
         description="When replicas of a stage begin to add up their gradients: eager: after its last backward pass; "
         "eager_opt: the same where the rank has a gap after it, else after all passes; late: after all passes, one "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -11,6 +12,7 @@ from scaleproof.claims.arithmetic import Arguments, Count, Published, RowId
 from scaleproof.claims.metrics import Metric
 from scaleproof.pipelines.configurations import Machine, setting_of
 from scaleproof.pipelines.throughput import Line, Setting, calibrated_beta, iteration_s
+from scaleproof.pipelines.timing import GradientSync
 
 from .arguments import NetworkName, Scheme, Stages, network
 
@@ -34,6 +36,9 @@ class Configuration(Arguments):
     samples: Count = Field(description="B, samples of a micro-batch.")
     recompute: bool = Field(False, description="Whether activations are recomputed.")
     pairs: Count = Field(1, description="f, pairs of pipelines in opposite directions.")
+    gradient_sync: GradientSync = Field(
+        "eager", description="When replicas of a stage begin to add up gradients, as the option of strategy pipeline."
+    )
 
 
 class Compared(Arguments):
@@ -57,8 +62,10 @@ def predicted_throughput(x: Configuration, rows: Published) -> float:
     A stage's passes take their multiply-accumulates times what one takes in the authors' time of BERT-large's layer
     (`prof/`, 8 samples of 128 tokens), whatever the size of a micro-batch. A message costs beta a byte, an all-reduce
     2 (r - 1) / r of it; beta is such that DAPPLE with GPT-2 on 2,048 nodes has its published throughput, the one row
-    that is not judged. Schemes without a flush add up gradients before each update, with nothing beside it. With V100
-    messages take no time, since no throughput is known to calibrate with. Arithmetic, no launches.
+    that is not judged. Replicas of a stage add up its gradients after its last backward pass (`gradient_sync: eager`),
+    there only before a gap of the worker (`eager_opt`), or after all passes (`late`); passes are not slower meanwhile.
+    Schemes without a flush add up gradients before each update, with nothing beside it. With V100 messages take no
+    time, since no throughput is known to calibrate with. Arithmetic, no launches.
     """
     return x.minibatch / iteration_s(_setting(x, rows, line_of(x, rows)))
 
@@ -106,9 +113,10 @@ def machine_of(gpu: str, nodes: int, memory: float, line: Line, rows: Published)
 
 def _setting(x: Configuration, rows: Published, line: Line) -> Setting:
     machine = machine_of(x.gpu, x.nodes, GPU_BYTES, line, rows)
-    return setting_of(
+    setting = setting_of(
         network(x.workload), x.scheme, x.minibatch, machine, x.stages, x.samples, x.recompute, x.pairs
     )  # fmt: skip
+    return replace(setting, gradient_sync=x.gradient_sync)
 
 
 def _seconds_of_mac(gpu: str, which: str, rows: Published) -> float:

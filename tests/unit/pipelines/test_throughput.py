@@ -9,9 +9,10 @@ import pytest
 from scaleproof.pipelines.schedule import Schedule
 from scaleproof.pipelines.schemes import schedule_of
 from scaleproof.pipelines.throughput import Line, Setting, calibrated_beta, ends_of_sums, iteration_s
-from scaleproof.pipelines.timing import PassTimes, timeline
+from scaleproof.pipelines.timing import GradientSync, PassTimes, timeline
 
 FREE = Line(0.0, 0.0)
+SYNCS: tuple[GradientSync, ...] = ("eager", "eager_opt", "late")
 SETTING = Setting("dapple", 4, 8, 2, 1.0, 2.0, 1000.0, (4000.0, 3000.0, 3000.0, 5000.0), FREE)
 
 
@@ -55,7 +56,26 @@ def test_the_last_stage_to_end_decides_what_adding_up_takes() -> None:
 def test_adding_up_early_is_never_later() -> None:
     for scheme in ("dapple", "chimera", "gpipe"):
         setting = replace(SETTING, scheme=scheme, micro_batches=4, line=Line(0.0, 5e-4), activations=0.0)
-        assert iteration_s(setting) <= iteration_s(replace(setting, eager=False))
+        eager, opt, late = (iteration_s(replace(setting, gradient_sync=when)) for when in SYNCS)
+        assert eager <= opt <= late
+
+
+def test_gradients_are_added_up_early_only_where_the_worker_has_a_gap_after_them() -> None:
+    """Chimera with 4 stages and micro-batches: the last backward pass of stage 3 ends at 9, of 2 at 12, of 1 at 14 and
+    of 0 at 16. Workers 0 and 3, which hold stages 0 and 3, have a gap before 16, workers 1 and 2 none before 14. An
+    all-reduce takes 6."""
+    setting = replace(SETTING, scheme="chimera", groups=1, gradients=(6.0,) * 4, line=Line(0.0, 1.0))
+    schedule = schedule_of("chimera", 4, 4)
+    line = timeline(schedule, PassTimes(1.0, 2.0))
+    eager, opt, late = (sorted(ends_of_sums(replace(setting, gradient_sync=when), schedule, line)) for when in SYNCS)
+    assert eager == [9 + 6, 12 + 6, 16 + 6, 18 + 6]
+    assert opt == [9 + 6, 14 + 6, 16 + 6, 20 + 6], "stages 1 and 2 wait for all passes"
+    assert late == [14 + 6, 16 + 6, 20 + 6, 22 + 6]
+
+
+def test_with_messages_that_take_no_time_adding_up_early_gains_nothing() -> None:
+    setting = replace(SETTING, scheme="chimera")
+    assert len({iteration_s(replace(setting, gradient_sync=when)) for when in SYNCS}) == 1
 
 
 def test_without_a_flush_nothing_hides_the_sums() -> None:
