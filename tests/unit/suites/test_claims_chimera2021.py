@@ -44,6 +44,30 @@ def test_a_gain_is_the_ratio_of_two_throughputs() -> None:
     assert judged("chimera2021.fig1.speedup.gpipe") == pytest.approx(ratio)
 
 
+@pytest.mark.parametrize(("model", "nodes"), [("gpt2", (512, 1024, 2048)), ("bert48", (16, 32, 64))])
+def test_chimera_over_each_other_scheme_is_there_once_for_all_nodes(model: str, nodes: tuple[int, ...]) -> None:
+    for count in nodes:
+        for scheme in ("dapple", "gpipe", "gems", "pipedream", "pipedream_2bw"):
+            names = {f"chimera2021.own.ratio.{model}.{count}.{scheme}"}
+            if count == 2048:
+                names.add(f"chimera2021.fig1.speedup.{scheme}")
+            (name,) = names & set(CLAIMS)
+            faster, slower = (CLAIMS[name].form.x[side] for side in ("faster", "slower"))
+            assert (faster["scheme"], slower["scheme"]) == ("chimera", scheme)
+            assert (faster["workload"], slower["workload"]) == 2 * ({"gpt2": "gpt2_64"}.get(model, model),)
+            assert (faster["nodes"], slower["nodes"]) == (count, count)
+
+
+@pytest.mark.parametrize("nodes", [16, 32, 64])
+def test_ways_of_adding_up_gradients_are_compared_on_what_is_else_the_same(nodes: int) -> None:
+    for other in ("late", "eager"):
+        x = CLAIMS[f"chimera2021.own.sync.{nodes}.opt_{other}"].form.x
+        assert (x["faster"]["gradient_sync"], x["slower"]["gradient_sync"]) == ("eager_opt", other)
+        assert {**x["slower"], "gradient_sync": "eager_opt"} == x["faster"]
+        shown = CLAIMS[f"chimera2021.own.predicted.bert48.{nodes}.chimera"].form.x
+        assert {**shown, "gradient_sync": "eager_opt"} == x["faster"]
+
+
 def test_a_schedule_with_other_slots_misses_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged("chimera2021.t2.gpipe") < 1e-9
     gap = arithmetic(METRICS["formula_gap"], ROWS, scheme="gems", formula="one_way")
