@@ -28,7 +28,7 @@ EQUAL, TWICE = PassTimes(1, 1), PassTimes(1, 2)
     backward=st.sampled_from([1.0, 1.7, 2.0, 3.0]),
     message=st.sampled_from([0.0, 0.3]),
 )
-def test_every_micro_batch_passes_every_stage_once_each_way_and_no_pass_overlaps(
+def test_every_micro_batch_passes_every_stage_once_each_way_and_no_two_passes_share_a_slot(
     scheme: str, half: int, units: int, backward: float, message: float
 ) -> None:
     stages = 2 * half
@@ -36,11 +36,39 @@ def test_every_micro_batch_passes_every_stage_once_each_way_and_no_pass_overlaps
     schedule = schedule_of(scheme, stages, micro_batches)
     check(schedule)
     line = timeline(schedule, PassTimes(1, backward, message))
-    for spans in line.spans:
-        assert all(end <= start + 1e-9 for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
     busy = micro_batches * (1 + backward)
     assert line.makespan >= busy - 1e-9 and -1e-9 <= line.idle_share < 1
     assert max(stashed(schedule)) <= schemes()[scheme].most_stashed(stages, micro_batches)
+
+
+def by_hand(*slots: tuple[int, ...]) -> Schedule:
+    """1F1B with two stages and two micro-batches, in these slots of the two workers."""
+    return replace(dapple(2, 2), slots=slots)
+
+
+@pytest.mark.parametrize(
+    ("slots", "message"),
+    [
+        (((0, 2, 3, 5), (1, 1, 2, 4)), "worker 1 has two passes in slot 1"),
+        (((0, 3, 3, 5), (1, 2, 4, 5)), "worker 0 has two passes in slot 3"),
+        (((2, 0, 3, 5), (3, 4, 5, 6)), "worker 0: the pass in slot 0 is behind that in slot 2"),
+        (((0, 2, 3, 5), (0, 1, 3, 4)), "stage 1: the forward pass of unit 0 is not after the one that it needs"),
+        (((0, 1, 2, 5), (1, 2, 3, 4)), "stage 0: the backward pass of unit 0 is not after the one that it needs"),
+    ],
+)
+def test_a_table_of_slots_by_hand_with_a_conflict_is_refused(slots: tuple[tuple[int, ...], ...], message: str) -> None:
+    check(by_hand((0, 2, 3, 5), (1, 2, 3, 4)))
+    with pytest.raises(ValueError, match=message):
+        check(by_hand(*slots))
+
+
+@pytest.mark.parametrize("scheme", sorted(schemes()))
+def test_no_pass_begins_later_than_in_its_slot_where_all_passes_take_one(scheme: str) -> None:
+    schedule = schedule_of(scheme, 4, 8)
+    handled = {each.direction: len(each.units) * float(schedule.unit) for order in schedule.orders for each in order}
+    line = timeline(schedule, PassTimes(1 / handled["forward"], 1 / handled["backward"]))
+    for slots, spans in zip(schedule.slots, line.spans, strict=True):
+        assert all(start <= slot for slot, (start, _) in zip(slots, spans, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def chimera(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
     """`pairs`: f, pairs of a pipeline down and one up. More micro-batches than stages: basic units one after the other
     (direct concatenation), each with as many micro-batches as stages."""
     of_unit = _of_unit("chimera", stages, micro_batches, pairs)
-    return Schedule("chimera", stages, micro_batches, _orders(stages, micro_batches, pairs, of_unit))
+    return Schedule("chimera", stages, micro_batches, *_orders(stages, micro_batches, pairs, of_unit))
 
 
 def _of_unit(scheme: str, stages: int, micro_batches: int, pairs: int, at_a_time: int = 1) -> int:
@@ -40,8 +40,10 @@ def _of_unit(scheme: str, stages: int, micro_batches: int, pairs: int, at_a_time
     return of_unit
 
 
-def _orders(stages: int, micro_batches: int, pairs: int, of_unit: int) -> tuple[tuple[Pass, ...], ...]:
-    """Passes of all pipelines in all basic units, by worker and slot."""
+def _orders(
+    stages: int, micro_batches: int, pairs: int, of_unit: int
+) -> tuple[tuple[tuple[Pass, ...], ...], tuple[tuple[int, ...], ...]]:
+    """Passes of all pipelines in all basic units, by worker and slot, and their slots."""
     count = of_unit // (2 * pairs)
     shape = micro_batches // of_unit, 2 * pairs, stages, count, len(DIRECTIONS)
     unit, pipeline, stage, number, forward = (each.ravel() for each in np.indices(shape))
@@ -55,7 +57,12 @@ def _orders(stages: int, micro_batches: int, pairs: int, of_unit: int) -> tuple[
     pipelines, of_stage, directions, numbers = columns
     passes = list(map(Pass, pipelines, of_stage, map(DIRECTIONS.__getitem__, directions), zip(numbers, strict=True)))
     of_worker = len(passes) // stages
-    return tuple(tuple(passes[begin : begin + of_worker]) for begin in range(0, len(passes), of_worker))
+    begins = range(0, len(passes), of_worker)
+    slots = slot[by_slot].tolist()
+    return (
+        tuple(tuple(passes[begin : begin + of_worker]) for begin in begins),
+        tuple(tuple(slots[begin : begin + of_worker]) for begin in begins),
+    )
 
 
 def forward_doubling(stages: int, micro_batches: int, pairs: int = 1) -> Schedule:
@@ -75,7 +82,8 @@ def backward_halving(stages: int, micro_batches: int, pairs: int = 1) -> Schedul
 
 
 def _split_backward(base: Schedule, unit: Fraction) -> Schedule:
-    """Each micro-batch of the schedule becomes two units, which go forward together and backward one by one."""
+    """Each micro-batch of the schedule becomes two units, which go forward together and backward one by one; each slot
+    becomes two."""
 
     def passes(each: Pass) -> tuple[Pass, ...]:
         (number,) = each.units
@@ -85,7 +93,11 @@ def _split_backward(base: Schedule, unit: Fraction) -> Schedule:
         return tuple(each._replace(units=(half,)) for half in both)
 
     orders = tuple(tuple(part for each in order for part in passes(each)) for order in base.orders)
-    return replace(base, orders=orders, unit=unit)
+    slots = tuple(
+        tuple(2 * slot + half for each, slot in zip(order, of_worker, strict=True) for half in range(len(passes(each))))
+        for order, of_worker in zip(base.orders, base.slots, strict=True)
+    )
+    return replace(base, orders=orders, slots=slots, unit=unit)
 
 
 SCHEMES = (

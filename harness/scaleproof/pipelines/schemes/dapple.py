@@ -1,5 +1,8 @@
 """DAPPLE (Fan et al. 2021), the synchronous schedule 1F1B: a stage begins with as many forward passes as stages follow
-it, then one backward pass alternates with one forward pass."""
+it, then one backward pass alternates with one forward pass.
+
+Slots of one pass: the forward pass of micro-batch i at stage s is in slot 2i + s, its backward pass in slot
+2i + 2D - 1 - s."""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from scaleproof.pipelines.scheme import Scheme
 def dapple(stages: int, micro_batches: int) -> Schedule:
     """One pipeline; stage s holds the activations of at most D - s micro-batches."""
     orders = tuple(tuple(one_forward_one_backward(0, stage, stages, micro_batches)) for stage in range(stages))
-    return Schedule("dapple", stages, micro_batches, orders)
+    slots = tuple(
+        tuple(2 * each.units[0] + (stage if each.direction == "forward" else 2 * stages - 1 - stage) for each in order)
+        for stage, order in enumerate(orders)
+    )
+    return Schedule("dapple", stages, micro_batches, orders, slots)
 
 
 def one_forward_one_backward(pipeline: int, stage: int, stages: int, micro_batches: int) -> Iterator[Pass]:

@@ -12,7 +12,15 @@ from scaleproof.pipelines.scheme import Scheme
 def gems(stages: int, micro_batches: int) -> Schedule:
     """A micro-batch goes forward behind the backward pass of the one before it, which goes the same way."""
     orders = tuple(tuple(_passes(worker, stages, micro_batches)) for worker in range(stages))
-    return Schedule("gems", stages, micro_batches, orders)
+    return Schedule(
+        "gems", stages, micro_batches, orders, tuple(tuple(_slot(each, stages) for each in order) for order in orders)
+    )
+
+
+def _slot(each: Pass, stages: int) -> int:
+    """A micro-batch begins D + 1 slots after the one before it."""
+    begin = each.units[0] * (stages + 1)
+    return begin + (each.stage if each.direction == "forward" else 2 * stages - 1 - each.stage)
 
 
 def _passes(worker: int, stages: int, micro_batches: int) -> Iterator[Pass]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from scaleproof.pipelines.schedule import Pass, Schedule
 from scaleproof.pipelines.scheme import Scheme
 
@@ -15,7 +17,12 @@ def gpipe(stages: int, micro_batches: int) -> Schedule:
         )
         for stage in range(stages)
     )
-    return Schedule("gpipe", stages, micro_batches, orders)
+    last = stages + micro_batches - 1
+    slots = tuple(
+        tuple(chain(range(stage, stage + micro_batches), range(last + back, last + back + micro_batches)))
+        for stage, back in zip(range(stages), reversed(range(stages)), strict=True)
+    )
+    return Schedule("gpipe", stages, micro_batches, orders, slots)
 
 
 SCHEMES = (Scheme("gpipe", "all forward passes, then all backward passes", gpipe, lambda stages, count: count),)
