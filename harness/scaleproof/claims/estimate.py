@@ -203,7 +203,7 @@ def _apart(
     """The difference between two levels of evidence, over the cases that both have."""
     value_of = _per_launch(question)
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
-    cases = level_difference.case_differences(above, below)
+    cases = level_difference.case_differences(above, below, question.metric.points)
     if not cases:
         return None
     ours, interval = level_difference.summary(cases, pick)

@@ -34,10 +34,12 @@ Values = Sequence[tuple[Launch, float]]
 
 @dataclass(frozen=True, slots=True)
 class CaseDifference:
-    """One case at two levels. `share`: the median at one level over the median at the other, minus 1."""
+    """One case at two levels. `share`: the median at one level over the median at the other, minus 1; in `points`, of
+    what is a share itself, minus the median at the other."""
 
     title: str
     share: float
+    points: bool = False
 
 
 def level_independent_key(case: AnyCase) -> str:
@@ -46,14 +48,15 @@ def level_independent_key(case: AnyCase) -> str:
     return json.dumps({field: value for field, value in values.items() if field not in LEVEL_FIELDS}, sort_keys=True)
 
 
-def case_differences(above: Values, below: Values) -> list[CaseDifference]:
+def case_differences(above: Values, below: Values, points: bool = False) -> list[CaseDifference]:
     """The difference of every case that both sides have."""
     upper, lower = _by_case(above), _by_case(below)
     differences = []
     for key in upper.keys() & lower.keys():
         case = upper[key][0][0].record.case
         title = ", ".join(str(part) for part in (case.transport, case.value("workload"), f"{case.ranks} ranks") if part)
-        differences.append(CaseDifference(title, _central_value(upper[key]) / _central_value(lower[key]) - 1))
+        ours, theirs = _central_value(upper[key]), _central_value(lower[key])
+        differences.append(CaseDifference(title, ours - theirs if points else ours / theirs - 1, points))
     return sorted(differences, key=lambda case: (case.title, case.share))
 
 
@@ -85,4 +88,6 @@ def summary(cases: Sequence[CaseDifference], pick: Callable[[Sequence[float]], f
 def largest(cases: Sequence[CaseDifference]) -> Note:
     """A note with the case that has the largest difference."""
     worst = max(cases, key=lambda case: abs(case.share))
+    if worst.points:
+        return note(NoteCode.FURTHEST_IN_POINTS, points=100 * worst.share, case=worst.title)
     return note(NoteCode.FURTHEST_APART, share=worst.share, case=worst.title)

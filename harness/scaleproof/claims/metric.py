@@ -33,7 +33,8 @@ class Metric:
     """A named estimator. Exactly one of the functions is set.
 
     `apart` combines the relative differences of `ratio_of` between two levels of evidence, one per case, into one value
-    (claims/level_difference.py). `x` is the form of the claim's `x` that `model` takes. `scaled_by_ranks` divides a
+    (claims/level_difference.py); with `points` the differences themselves, of a share. `x` is the form of the claim's
+    `x` that `model` takes. `scaled_by_ranks` divides a
     ratio by the ratio of ranks. `clocked` marks shares and ratios within a launch that come from clocks; for times and
     rates the unit shows it. `noise_of`: of a block or a
     pair of launches, the metrics of single launches whose noise floor counts, the first that a program has. `noise`:
@@ -63,6 +64,7 @@ class Metric:
     model: Model | None = None
     x: type[Arguments] = Arguments
     apart: Callable[[Sequence[float]], float] | None = None
+    points: bool = False
     scaled_by_ranks: bool = False
     clocked: bool = False
     noise_of: tuple[str, ...] = ()

@@ -223,13 +223,14 @@ _ALL = (
         made_up=metrics_pipelines.made_up_idle,
     ),
     Metric(
-        "idle_level_error",
+        "idle_level_points",
         "fraction",
         "lower",
         ratio_of="pipeline_idle",
         apart=median,
+        points=True,
         noise="added",
-        doc=metrics_pipelines.IDLE_LEVEL_ERROR,
+        doc=metrics_pipelines.IDLE_LEVEL_POINTS,
     ),
     Metric(
         "parameter_difference",

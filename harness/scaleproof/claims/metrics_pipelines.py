@@ -13,10 +13,11 @@ from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase, TrainCase
 
-IDLE_LEVEL_ERROR = """
-    idle_level_error = median over cases of | pipeline_idle at one level of evidence / at another - 1 |
+IDLE_LEVEL_POINTS = """
+    idle_level_points = median over cases of | pipeline_idle at one level of evidence - at another |
 
-    As [level_error](level_error.md), of [pipeline_idle](pipeline_idle.md).
+    As [level_error](level_error.md), but the difference itself: 0.03 is 3 points of [pipeline_idle](pipeline_idle.md).
+    The noise floor of pipeline_idle, a share of it, is added as if it were points, which are at most as many.
     """
 
 

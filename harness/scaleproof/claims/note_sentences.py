@@ -20,6 +20,7 @@ TEMPLATES: dict[NoteCode, str] = {
     NoteCode.UNFINISHED: "{finished} of {planned} planned launches finished",
     NoteCode.LEFT_OUT: "{launches} launches of other machines or code versions left out",
     NoteCode.FURTHEST_APART: "furthest apart: {share:+.1%} ({case})",
+    NoteCode.FURTHEST_IN_POINTS: "furthest apart: {points:+.1f} points ({case})",
     NoteCode.STOPPED: "{words}",
     NoteCode.CAUSE: "cause: {words}",
     NoteCode.NO_PROFILE: (

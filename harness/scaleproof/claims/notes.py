@@ -31,6 +31,7 @@ class NoteCode(StrEnum):
     UNFINISHED = "unfinished"
     LEFT_OUT = "left out"
     FURTHEST_APART = "furthest apart"
+    FURTHEST_IN_POINTS = "furthest in points"
     SCORE = "score"
     WITHOUT_NUMBER = "without number"
     STOPPED = "stopped"

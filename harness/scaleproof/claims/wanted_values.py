@@ -116,7 +116,8 @@ def aim(claim: Claim, metric: Metric, clear: float, floor: float | None) -> Aim:
     region = accepted_region(rule, claim.published, claim.direction, floor)
     least, most = metric.possible
     if metric.noise == "added" and math.isfinite(region.high):
-        return Aim(0.0, (region.high + 2 * (clear - 1),))
+        further = region.high + 2 * (clear - 1)
+        return Aim(0.0, (min(further, 1 - typical(base_metric(metric))) if metric.points else further,))
     inward = [value for value in _held(claim, rule, region, clear) if least <= value <= most]
     neutral = _neutral(claim, rule)
     outward = [] if neutral is None else [neutral]
@@ -171,7 +172,7 @@ def _compared(
         yield Side(select, value)
         yield Side(against, None)
     else:
-        share = 1 + value if metric.apart is not None else value
+        share = 1 + (value / base if metric.points else value) if metric.apart is not None else value
         if levels is not None:
             yield Side(against, base, levels)
         yield Side(select, base * share, None, metric.scaled_by_ranks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,6 +54,15 @@ def test_each_case_counts_once_with_the_median_of_its_launches() -> None:
     assert summary(differences, max) == (pytest.approx(0.15), None)
 
 
+def test_points_are_differences_of_shares_and_not_relative_to_them() -> None:
+    below = launches(({}, 0.05), ({"minibatch": 16}, 0.45))
+    above = launches((EMULATED, 0.04), ({**EMULATED, "minibatch": 16}, 0.47))
+    differences = case_differences(above, below, points=True)
+    assert [difference.share for difference in differences] == [pytest.approx(-0.01), pytest.approx(0.02)]
+    assert note_sentence(largest(differences)) == "furthest apart: +2.0 points (gloo, cd_dnn, 2 ranks)"
+    assert [abs(each.share) for each in case_differences(above, below)][0] == pytest.approx(0.2)
+
+
 def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Measurement:
     """A prediction of 100 samples/s whose draws spread by 10 %, and launches of 80 that spread by 1 %."""
     dice = np.random.default_rng(3)
@@ -75,6 +85,18 @@ def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Meas
         and measurement.estimate.difference is not None
     )
     return measurement
+
+
+@pytest.mark.parametrize(("points", "expected"), [(False, 200 / 160 - 1), (True, 200 - 160)])
+def test_a_metric_in_points_is_estimated_by_differences(points: bool, expected: float) -> None:
+    sides = {
+        evidence: [Launch(record(TRAIN, evidence=evidence), samples(*timed_steps(16000 / rate)))]
+        for evidence, rate in (("emulated", 200), ("measured", 160))
+    }
+    pool: Any = SimpleNamespace(launches=lambda select, evidence: sides[evidence])
+    metric = replace(METRICS["level_error"], points=points)
+    found = answer(Question(metric, {}, {}, base_evidence="measured"), pool, "emulated")
+    assert found is not None and found.estimate.ours == pytest.approx(expected)
 
 
 def timed_steps(length_ms: float) -> list[tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 import yaml
 
 from scaleproof.claims.claims_yaml import load_claims, load_published
+from scaleproof.claims.launch_pool import chosen
+from scaleproof.claims.level_difference import level_independent_key
+from scaleproof.claims.metrics import METRICS as HARNESS
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.suite_metrics import suite_metrics
 from scaleproof.spec.suite import load_suite
@@ -95,6 +99,19 @@ def test_the_model_picks_what_the_papers_model_picks_for_gpt2() -> None:
     picked = [judged(f"chimera2021.own.picked_{name}.gpt2_64") for name in ("stages", "samples", "recompute")]
     assert picked == [32, 1, 0]
     assert judged("chimera2021.own.picked_throughput.gpt2_64") == judged("chimera2021.fig13.gpt2.model")
+
+
+def test_idle_shares_are_judged_by_points_of_cases_that_are_predicted() -> None:
+    form = CLAIMS["chimera2021.own.idle"].form
+    assert form.rule is not None and form.metric is not None and HARNESS[form.metric].points
+    assert (form.rule.name, form.rule.value) == ("at_most", 0.03)
+    for size in ("smoke", "small"):
+        cases = SUITE.experiment("times").size(size).cases
+        levels = [
+            {level_independent_key(case) for case in cases if chosen(case, select or {})}
+            for select in (form.select, form.against)
+        ]
+        assert levels[0] & levels[1] and {json.loads(key)["ranks"] for key in levels[1]} <= {4, 8}
 
 
 def test_the_dashed_line_of_the_losses_is_the_entropy_of_the_text() -> None:
