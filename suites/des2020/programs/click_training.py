@@ -41,9 +41,10 @@ class ClickTraining(RankProgram):
     """Options: `model`; `way`: one of WAYS; `batch`: samples of a rank in a step; `ids`, `slots`, `fields`, `exponent`:
     of the data (click_data.py); `k`: values of an embedding; `rate`: learning rate; `alone`: 1 compares the losses with
     those of one process; `test_samples`: of a test after the training, whose bytes count as the training's;
-    `compute_ms`: how long a rank computes in a step, where that is slept or simulated; `delay_ms`: mean of the
-    exponential time by which a worker of asynchronous servers pushes late (default 0). Every rank holds the rows of
-    every n-th id, and serves them where there are servers. Rows and dense layers are stepped by SGD."""
+    `compute_ms`: how long a rank computes in a step, where that is simulated, and at least, with `slept: 1`;
+    `delay_ms`: mean of the exponential time by which a worker of asynchronous servers pushes late (default 0). Every
+    rank holds the rows of every n-th id, and serves them where there are servers. Rows and dense layers are stepped by
+    SGD."""
 
     def __init__(self, case: OwnCase, rank: int, clock: Clock) -> None:
         super().__init__(case, rank, clock)
