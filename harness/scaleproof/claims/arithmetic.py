@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError, ValidationInfo
@@ -23,6 +24,25 @@ class Arguments(Form):
     """The `x` of a claim whose metric is arithmetic. This one takes none; a metric that does has a form of its own."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The least and the largest value of arithmetic of which a condition is known as a range only. A verdict must hold
+    for both; where it does not the claim is inconclusive."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float | Ends) -> Ends:
+        """A plain value is both."""
+        return value if isinstance(value, Ends) else cls(value, value)
+
+    @property
+    def apart(self) -> float:
+        """How far the largest is from the least; 0 where both are infinite."""
+        return 0.0 if self.low == self.high else self.high - self.low
 
 
 Given = TypeVar("Given", bound=Form)

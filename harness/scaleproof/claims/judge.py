@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from scaleproof.claims import claim_notes, point_by_point
-from scaleproof.claims.arithmetic import Published
+from scaleproof.claims.arithmetic import Ends, Published
 from scaleproof.claims.claim_form import Control
 from scaleproof.claims.claim_notes import Absence, ClaimAtLevel
 from scaleproof.claims.claim_result import Answer, ResultMaker, interval_out
@@ -99,7 +99,7 @@ class _Judging:
 
     def _arithmetic(self, claim: Claim, metric: Metric) -> ClaimResult:
         assert metric.model is not None
-        estimate = Estimate(metric.model(claim.arguments, self.rows), None, None)
+        estimate = Estimate.of_ends(Ends.of(metric.model(claim.arguments, self.rows)))
         return self._maker.result(claim, Answer(_outcome(claim, estimate), estimate))
 
     def _unserved(self, claim: Claim) -> ClaimResult:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from scaleproof.claims.arithmetic import Arguments, Published
+from scaleproof.claims.arithmetic import Arguments, Ends, Published
 from scaleproof.claims.beyond_floor import FloorRange, HowNoiseEnters
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import MakeUp
@@ -24,8 +24,9 @@ PerPair = Callable[[Launch, Launch, float | None], float | None]
 """From a launch and its base, with the machine's noise floor as a share: a difference within it is none."""
 PerBlock = Callable[[Sequence[Launch], float | None], float | FloorRange | None]
 """From the selected launches of one repetition, and the noise floor: several arms together give one value."""
-Model = Callable[[Any, Published], float]
-"""Arithmetic on the claim's `x`, in the metric's form of it, and the paper's rows; no launches."""
+Model = Callable[[Any, Published], float | Ends]
+"""Arithmetic on the claim's `x`, in the metric's form of it, and the paper's rows; no launches. Both ends where what
+`x` has is known as a range."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ class ArithmeticFacts(Form):
 
     kind: Literal["arithmetic"] = "arithmetic"
     ours: float
+    largest: float | None = Field(
+        default=None, description="where conditions are known as a range, the largest value; `ours` is then the least"
+    )
     region: Region
 
 

@@ -61,8 +61,7 @@ def finding_sentence(outcome: Outcome) -> str:
     """The sentence about what decided."""
     facts = outcome.facts
     if isinstance(facts, ArithmeticFacts):
-        verb = "is" if outcome.reason is Reason.INSIDE else "is not"
-        return f"{number(facts.ours)} {verb} {region_text(facts.region)}"
+        return _of_arithmetic(outcome.reason, facts)
     if isinstance(facts, LaunchesFacts):
         return _every_launch(outcome.reason, facts)
     if isinstance(facts, IntervalFacts):
@@ -72,6 +71,16 @@ def finding_sentence(outcome: Outcome) -> str:
     if isinstance(facts, RangeFacts):
         return _over_range(outcome.reason, facts)
     return WITHOUT_FACTS[outcome.reason]
+
+
+def _of_arithmetic(reason: Reason, facts: ArithmeticFacts) -> str:
+    verb = "is" if reason is Reason.INSIDE else "is not"
+    if facts.largest is None:
+        return f"{number(facts.ours)} {verb} {region_text(facts.region)}"
+    ends = f"{number(facts.ours)} to {number(facts.largest)}, over what is known of the conditions,"
+    if reason is Reason.STRADDLES:
+        return f"{ends} is in part {region_text(facts.region)}, in part not"
+    return f"{ends} {verb} {region_text(facts.region)}"
 
 
 def clause_sentences(outcome: Outcome) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scaleproof.claims.arithmetic import Ends
 from scaleproof.claims.beyond_floor import HowNoiseEnters, could_be
 from scaleproof.claims.claim_form import Direction, Rule
 from scaleproof.claims.outcome import (
@@ -43,7 +44,8 @@ class Estimate:
 
     `floor`: the machine's noise floor (None: it does not matter, or is not known, which `floor_unknown` says); `noise`:
     how it enters the value (claims/beyond_floor.py); `undecided`, `undecided_below`: by how much a value of several
-    launches together may be larger, and smaller, through what lies within the floor. Of a ratio:
+    launches together may be larger, and smaller, through what lies within the floor; of arithmetic, by how much it may
+    be larger through conditions that are known as a range. Of a ratio:
     `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
     of them; `ours` is then the last arm over the first.
     """
@@ -60,6 +62,11 @@ class Estimate:
     noise: HowNoiseEnters = "factor"
     steps: tuple[StepFacts, ...] = ()
     trend: Trend | None = None
+
+    @classmethod
+    def of_ends(cls, ends: Ends) -> Estimate:
+        """Of arithmetic."""
+        return cls(ends.low, None, None, undecided=ends.apart, noise="inside")
 
     @property
     def within_noise(self) -> tuple[float, float]:
@@ -96,8 +103,10 @@ def _outcome(rule: Rule, estimate: Estimate, published: float | None, direction:
     region = accepted_region(rule, published, direction, estimate.floor)
     if estimate.n is None:
         region = region.model_copy(update={"times_base": False})  # arithmetic has no base
-        verdict, reason = BY_POSITION[region.position(estimate.ours, estimate.ours)]
-        return Outcome(verdict=verdict, reason=reason, facts=ArithmeticFacts(ours=estimate.ours, region=region))
+        low, high = estimate.within_noise
+        verdict, reason = BY_POSITION[region.position(low, high)]
+        facts = ArithmeticFacts(ours=estimate.ours, region=region, largest=None if high == low else high)
+        return Outcome(verdict=verdict, reason=reason, facts=facts)
     if rule.name == "equal_to_tolerance":
         return _outcome_of_every_launch(region, estimate)
     return _outcome_of_interval(rule, region, estimate, published)

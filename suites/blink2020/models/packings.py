@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import product
 from math import exp, log
 from typing import Literal
 
 from pydantic import Field
 
-from scaleproof.claims.arithmetic import Amount, Arguments, Published
+from scaleproof.claims.arithmetic import Amount, Arguments, Ends, Published
 from scaleproof.claims.metrics import Metric
 from scaleproof.packed_trees.bounds import all_reduce_bound, best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
@@ -19,12 +20,13 @@ from scaleproof.packed_trees.rings import all_reduce_rate, broadcast_rate, most_
 MBIT_OF_GB = 8000.0
 """Mbit/s of a GB/s."""
 Collective = Literal["broadcast", "all_reduce"]
+Name = Literal["dgx1v_like", "dgx1p_like"]
 
 
 class Machine(Arguments):
     """A machine."""
 
-    machine: Literal["dgx1v_like", "dgx1p_like"] = Field(description="A description of clusters/ with direct links.")
+    machine: Name = Field(description="A description of clusters/ with direct links.")
 
 
 class Weights(Machine):
@@ -43,6 +45,16 @@ class Gained(Packed):
     """The same beside rings, and beside PCI Express where links make no ring."""
 
     pcie_gb_per_s: Amount = Field(description="What a ring over PCI Express carries.")
+
+
+class GainedOver(Arguments):
+    """The same where the machine or the rate of PCI Express is not known."""
+
+    machines: tuple[Name, ...] = Field(min_length=1, strict=False, description="Those that it may have been.")
+    collective: Collective = Field(description="What is sent over the trees.")
+    pcie_gb_per_s: tuple[Amount, ...] = Field(
+        min_length=1, strict=False, description="What a ring over PCI Express carries: the ends of what is known."
+    )
 
 
 def allocation_kinds(x: Machine, rows: Published) -> float:
@@ -93,6 +105,16 @@ def gain_mean(x: Gained, rows: Published) -> float:
 def gain_largest(x: Gained, rows: Published) -> float:
     """The largest of these. See [gain_mean](gain_mean.md). Arithmetic, no launches."""
     return max(_gains(x))
+
+
+def gain_up_to(x: GainedOver, rows: Published) -> Ends:
+    """The least and the largest of these over machines and rates of PCI Express, of which one is the true one (suite
+    blink2020). See [gain_largest](gain_largest.md). Arithmetic, no launches."""
+    found = [
+        max(_gains(Gained(machine=name, collective=x.collective, pcie_gb_per_s=rate)))
+        for name, rate in product(x.machines, x.pcie_gb_per_s)
+    ]
+    return Ends(min(found), max(found))
 
 
 def _gains(x: Gained) -> list[float]:
@@ -158,4 +180,5 @@ METRICS = [
     Metric("most_trees", "trees", "lower", model=most_trees, x=Packed),
     Metric("gain_mean", "x", "higher", model=gain_mean, x=Gained),
     Metric("gain_largest", "x", "higher", model=gain_largest, x=Gained),
+    Metric("gain_up_to", "x", "higher", model=gain_up_to, x=GainedOver),
 ]

@@ -84,7 +84,9 @@ PROGRAM_CASES: tuple[dict[str, Any], ...] = (
 def arithmetic(metric: Metric, rows: Published | None = None, **x: Any) -> float:
     """The value of a metric that is arithmetic."""
     assert metric.model is not None
-    return metric.model(metric.x.model_validate(x, context=rows), rows or Published())
+    found = metric.model(metric.x.model_validate(x, context=rows), rows or Published())
+    assert isinstance(found, float | int)
+    return found
 
 
 def value(metric: Metric, launch: Launch) -> float | None:

@@ -2,15 +2,17 @@
 judged."""
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 import pytest
 from pydantic import ValidationError
 
+from scaleproof.claims.arithmetic import Ends
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow, Rule
 from scaleproof.claims.controls import with_control
 from scaleproof.claims.outcome import Reason, StepFacts
-from scaleproof.claims.sentences import rule_sentence
+from scaleproof.claims.sentences import finding_sentence, rule_sentence
 from scaleproof.claims.verdict_rules import Estimate, apply_rule
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare_arms import compare
@@ -132,6 +134,28 @@ def test_a_gain_that_noise_could_have_made_of_the_published_one_refutes_nothing(
 def test_one_launch_refutes_an_identity() -> None:
     rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
     assert apply_rule(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict", "text"),
+    [
+        ((9.0, 12.0), "reproduced", "9 to 12, over what is known of the conditions, is at least 8"),
+        (
+            (5.0, 12.0),
+            "inconclusive",
+            "5 to 12, over what is known of the conditions, is in part at least 8, in part not",
+        ),
+        ((5.0, 7.0), "not reproduced", "5 to 7, over what is known of the conditions, is not at least 8"),
+        ((9.0, 9.0), "reproduced", "9 is at least 8"),
+        ((math.inf, math.inf), "reproduced", "infinity is at least 8"),
+    ],
+)
+def test_a_verdict_about_arithmetic_holds_for_both_ends_of_what_is_known(
+    ends: tuple[float, float], verdict: str, text: str
+) -> None:
+    outcome = apply_rule(Rule(name="at_least", value=8.0), Estimate.of_ends(Ends(*ends)), None, None)
+    assert outcome.verdict == verdict
+    assert finding_sentence(outcome) == text
 
 
 def test_arithmetic_needs_no_interval() -> None:

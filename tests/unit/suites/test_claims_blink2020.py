@@ -13,7 +13,7 @@ from scaleproof.claims.suite_metrics import load_models
 from tests.short_form import case_from
 
 MODELS = load_models(Path(__file__).resolve().parents[3] / "suites" / "blink2020" / "models" / "__init__.py")
-machines, chunks, NONE = MODELS.machines, MODELS.chunks, Published()
+machines, chunks, packings, NONE = MODELS.machines, MODELS.chunks, MODELS.packings, Published()
 
 
 def test_one_hop_beats_two_binary_trees_by_their_depth_where_latency_is_all() -> None:
@@ -44,6 +44,19 @@ def test_less_of_a_step_is_saved_where_computing_takes_longer() -> None:
     form = machines.Training(workloads=("vgg16_imagenet",), batch=32, efficiency=0.4, pcie_gb_per_s=6.0)
     saved = machines.training_time_saved(form, NONE)
     assert 0 < machines.training_time_saved(form.model_copy(update={"batch": 256}), NONE) < saved < 100
+
+
+def test_a_gain_up_to_has_the_ends_of_what_is_known_of_machine_and_pci_express() -> None:
+    ends = packings.GainedOver(
+        machines=("dgx1v_like", "dgx1p_like"), collective="all_reduce", pcie_gb_per_s=(6.0, 12.0)
+    )
+    found = packings.gain_up_to(ends, NONE)
+    alone = [
+        packings.gain_largest(packings.Gained(machine=name, collective="all_reduce", pcie_gb_per_s=rate), NONE)
+        for name, rate in (("dgx1p_like", 12.0), ("dgx1v_like", 6.0))
+    ]
+    assert [found.low, found.high] == alone
+    assert found.low < found.high
 
 
 def sent(chunk_kib: int, seconds: float) -> Launch:
