@@ -79,10 +79,13 @@ def pieces(have: Layout, want: Layout, ranks: int, samples: int, features: int) 
 def moved(
     rank: int, ranks: int, value: np.ndarray, have: Layout, want: Layout, samples: int, features: int, tag: int
 ) -> Generator[Effect, Any, np.ndarray]:
-    """The rank's part in the other layout."""
+    """The rank's part in the other layout; where no rank lacks anything a view, which takes no memory."""
     if have == want:
         return value
     own, new = (region(layout, rank, ranks, samples, features) for layout in (have, want))
+    planned = pieces(have, want, ranks, samples, features)
+    if not planned:
+        return value[own.inside(new)]
     result = np.empty(new.shape, np.float32)
     common = Region(
         (max(own.rows[0], new.rows[0]), min(own.rows[1], new.rows[1])),
@@ -90,7 +93,6 @@ def moved(
     )
     if common.rows[0] < common.rows[1] and common.columns[0] < common.columns[1]:
         result[new.inside(common)] = value[own.inside(common)]
-    planned = pieces(have, want, ranks, samples, features)
     for piece in planned:
         if piece.source == rank:
             yield Detach(Send(piece.target, np.ascontiguousarray(value[own.inside(piece.cell)]).reshape(-1), tag))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from scaleproof.frontiers.layout import Layout, missing_share
@@ -46,6 +47,17 @@ def test_each_rank_is_sent_what_it_lacks_and_no_more(have: Layout, want: Layout)
         assert module.region(have, piece.source, ranks, samples, features).has(piece.cell)
         assert piece.source != piece.target
     assert max(lacking) == pytest.approx(missing_share(have, want, ranks) * samples * features)
+
+
+@pytest.mark.parametrize(("have", "want"), [(Layout(1, 1, 4), Layout()), (Layout(), Layout(1, 4))], ids=str)
+def test_a_move_that_sends_nothing_takes_no_memory(have: Layout, want: Layout) -> None:
+    module, value = moves(), np.arange(32, dtype=np.float32).reshape(4, 8)
+    move = module.moved(1, 4, value, have, want, 4, 8, 0)
+    with pytest.raises(StopIteration) as ended:
+        next(move)
+    part = ended.value.value
+    assert np.shares_memory(part, value)
+    assert (part == value[module.region(have, 1, 4, 4, 8).inside(module.region(want, 1, 4, 4, 8))]).all()
 
 
 def trained(ways: str, **options: Any) -> dict[str, list[float]]:
