@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import frontiers, searches, strategies
+from . import ends, frontiers, growth, searches, strategies
 
-METRICS = [*strategies.METRICS, *searches.METRICS, *frontiers.METRICS]
+METRICS = [*strategies.METRICS, *searches.METRICS, *growth.METRICS, *frontiers.METRICS, *ends.METRICS]

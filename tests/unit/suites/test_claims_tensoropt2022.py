@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.short_form import case_from
 SUITE = Path(__file__).resolve().parents[3] / "suites" / "tensoropt2022"
 MODELS = load_models(SUITE / "models" / "__init__.py")
 strategies, searches, frontiers = MODELS.strategies, MODELS.searches, MODELS.frontiers
+growth, ends, NONE = MODELS.growth, MODELS.ends, Published()
 WAYS = ("4x1x1-4x1x1", "1x4x1-1x1x4", "2x2x1-2x1x2")
 
 
@@ -106,6 +108,49 @@ def test_a_factor_of_the_configurations_is_an_exponent_of_one() -> None:
     noisy = searches.growth_saved(launches, 0.1)
     assert noisy.low < 1 < noisy.high
     assert searches.growth_saved(launches[:3]) is None
+
+
+def test_the_time_of_a_search_grows_with_a_power_of_the_configurations() -> None:
+    launches = [searched("elimination", count, 1e-3 * count**3) for count in (4, 8, 16)]
+    assert searches.search_growth(launches).value == pytest.approx(3)
+    noisy = searches.search_growth(launches, 0.1)
+    assert noisy.low < noisy.value < noisy.high
+    assert searches.search_growth(launches[:1]) is None
+
+
+def test_elimination_forms_a_product_for_each_three_configurations_and_dynamic_programming_for_each_two() -> None:
+    def products(method: str, count: int) -> int:
+        return growth.products_of(growth._frontier(4, count, 1, method))
+
+    ends_of_chain = 3 * 3 + 3 + 3  # a fold of the last two operators and the union
+    assert products("dynamic", 3) == 3 * (3 * 3 + 3) + 3
+    assert products("elimination", 3) == 2 * (3**3 + 3**2) + ends_of_chain
+    exponents = [
+        growth.products_growth(growth.Searched(operators=4, configurations=(4, 8), seed=1, method=method), NONE)
+        for method in ("dynamic", "elimination")
+    ]
+    assert exponents[0] < 2 < exponents[1] < 3
+
+
+def test_a_frontier_is_a_small_part_of_all_strategies() -> None:
+    chain = growth.Chain(operators=4, configurations=(2, 4), seed=1)
+    points = [len(growth._frontier(4, count, 1, "dynamic")) for count in (2, 4)]
+    assert growth.points_share(chain, NONE) == max(points[0] / 2**4, points[1] / 4**4)
+    assert growth.points_growth(chain, NONE) == pytest.approx(math.log(points[1] / points[0]) / math.log(4**4 / 2**4))
+
+
+def test_mini_time_without_a_cap_is_the_fastest_and_slower_with_the_least_memory() -> None:
+    network = frontiers.OfNetwork(workload="vgg_a", batch=64, devices=4)
+    assert ends.mini_time_over_fastest(network, NONE) == pytest.approx(1, abs=1e-9)
+    assert ends.least_memory_over_smallest(network, NONE) == pytest.approx(1, abs=1e-9)
+    assert ends.capped_over_fastest(network, NONE) > 1.01
+
+
+def test_a_search_that_misses_the_fastest_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    layers = ends.OfLayers(features="64-64-32", batch=128, flops=1e9, link_mbit=100.0, devices=4)
+    assert ends.layers_mini_time_over_fastest(layers, NONE) == pytest.approx(1, abs=1e-9)
+    monkeypatch.setattr(ends, "within", lambda frontier, memory: 0)
+    assert ends.layers_mini_time_over_fastest(layers, NONE) > 1.01
 
 
 def test_frontiers_of_drawn_graphs_are_those_of_all_strategies() -> None:
