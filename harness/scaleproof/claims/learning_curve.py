@@ -12,7 +12,7 @@ import pandas as pd
 from scaleproof.claims.finished_launch import of_workers
 from scaleproof.claims.sample_columns import Columns, columns, offsets_of
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.case_network import network_of
 
@@ -45,8 +45,11 @@ class LearningCurve:
 
 def learning_curve(record: Record, samples: pd.DataFrame, event: str) -> LearningCurve | None:
     """The values of `loss`, or of an event of evaluations; None where a launch has none. Where ranks have programs of
-    their own a loss is the mean over all that have one, at each step that all of them have."""
+    their own a loss is the mean over all that have one, at each step that all of them have. A program of a suite says
+    by the step of an event what its curve counts; it has no training samples but these."""
     case = record.case
+    if isinstance(case, OwnCase):
+        return _of_program(record, samples, event)
     if not isinstance(case, TrainCase):
         return None
     rows = columns(record, samples)
@@ -66,6 +69,18 @@ def learning_curve(record: Record, samples: pd.DataFrame, event: str) -> Learnin
     counted = _samples_at(record, case, rows, chosen, steps, moments)
     values = _values(case, event, rows.value[chosen])
     return LearningCurve(rows.step[chosen], counted, (moments - begun) / SECOND, values)
+
+
+def _of_program(record: Record, samples: pd.DataFrame, event: str) -> LearningCurve | None:
+    rows = columns(record, samples)
+    chosen = rows.of(event)
+    chosen = chosen[rows.rank[chosen] == 0]
+    if not len(chosen):
+        return None
+    chosen = chosen[np.argsort(rows.step[chosen], kind="stable")]
+    moments = _moments(record, rows, chosen, rows.end)
+    steps = rows.step[chosen]
+    return LearningCurve(steps, steps, (moments - moments.min()) / SECOND, rows.value[chosen])
 
 
 def _values(case: TrainCase, event: str, values: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ class Metric:
     `made_up` makes a launch with a wanted value; `range`: what launches have (None: 0 to 1 for shares, else from 0).
     `instead` says in words what a launch has in place of a number (it diverged, it never reached its target): such a
     launch counts as worse than every number. `same`: of a pair, the fields of the case that both launches share (None:
-    those of one training).
+    those of one training). `curve`: launches note it at several steps, under its own name; the last value is theirs.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Metric:
     range: tuple[float, float] | None = None
     instead: Callable[[Record, pd.DataFrame], str | None] | None = None
     same: tuple[str, ...] | None = None
+    curve: bool = False
 
     @property
     def possible(self) -> tuple[float, float]:

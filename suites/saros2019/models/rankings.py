@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.made_up import Event, MadeUp, Wanted, events, possible
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noted import noted, value_of
+from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import Record
 
 OWN = (
@@ -51,12 +54,63 @@ def made_up_gain(wanted: Wanted) -> MadeUp:
     return events(Event("authors_map_at_5", value=0.1 * possible(wanted.known)), Event("map_at_5", value=0.1))
 
 
+def diverged_updates(record: Record, samples: pd.DataFrame) -> str | None:
+    """What a launch of experiment `updates` that diverged has in place of a number."""
+    found = value_of(record, samples, "diverged")
+    return None if found is None else f"diverged after {int(found)} updates"
+
+
+def loss_at_updates(launch: Launch, base: Launch, _floor: float | None = None) -> float | None:
+    """Loss over all pairs over that of the base, after equally many updates (suite saros2019).
+
+    loss_at_updates = [pair_loss](pair_loss.md) / that of the base, at the most updates that both have made
+
+    Between two values the loss is interpolated linearly.
+    """
+    ours, theirs = _losses(launch), _losses(base)
+    if not ours or not theirs:
+        return None
+    place = min(max(ours), max(theirs))
+    at, base_at = (float(np.interp(place, list(each), list(each.values()))) for each in (ours, theirs))
+    return at / base_at if base_at else None
+
+
+def _losses(launch: Launch) -> dict[int, float]:
+    """By the number of updates before it."""
+    rows = columns(launch.record, launch.samples)
+    found = rows.of("pair_loss")
+    return dict(sorted(zip(rows.step[found].tolist(), rows.value[found].tolist(), strict=True)))
+
+
+def made_up_losses(wanted: Wanted) -> MadeUp:
+    """Launches with one value, of which the base has half a nat."""
+    ratio = 1.0 if wanted.value is None else possible(wanted.value)
+    return events(Event("pair_loss", ranks=(0,), value=0.5 * ratio))
+
+
 def _quality(name: str, text: str) -> Metric:
     of_ratios = (0, math.inf)  # of two launches, too
     return noted(name, "fraction", "higher", text, range=of_ratios, instead=diverged_words)
 
 
 METRICS = [
+    noted(
+        "pair_loss",
+        "nat",
+        "lower",
+        """
+        Loss over all pairs of a clicked item and one without a click of the same user in the training part, without L2
+        (suite saros2019).
+
+        pair_loss = mean over users of the mean over their pairs of log(1 + exp(-U.(Vi - Vj)))
+
+        Guessing has log 2 = 0.693. It is noted after 1, 2, 4, ... updates; the value of a launch is the last one.
+        """,
+        range=(0, math.inf),
+        instead=diverged_updates,
+        curve=True,
+    ),
+    Metric("loss_at_updates", "x", "lower", pair=loss_at_updates, same=(), made_up=made_up_losses),
     _quality(
         "map_at_5",
         f"""

@@ -40,7 +40,7 @@ class Saros(Factors):
 
     def __init__(self, rows: Interactions, known: int, settings: Settings, seed: int, blocks: Blocks) -> None:
         super().__init__(rows, known, settings, seed)
-        self._blocks, self._settings = blocks, settings
+        self.blocks, self._settings = blocks, settings
         counts = blocks_of(rows).of_user  # limits are about the paper's blocks, whatever a step is
         least, most = limits(counts, settings.least, settings.most)
         self.undone = (counts < least) | (counts > (settings.fixed_most or most))
@@ -48,13 +48,17 @@ class Saros(Factors):
         # Real users are in one order, whatever bots come between them.
         real, further = np.random.default_rng([seed, 3]), np.random.default_rng([seed, 4])
         moments = np.concatenate((real.random(known), further.random(rows.users - known)))
-        self._order = np.argsort(moments, kind="stable")
+        self.order = np.argsort(moments, kind="stable")
 
     def one_pass(self) -> float:
         """See Learner."""
-        of, b = self._settings, self._blocks
+        return self.steps_of(self.order)
+
+    def steps_of(self, order: np.ndarray) -> float:
+        """A part of a pass: a step for each block of these users. Returns the mean loss before them."""
+        of, b = self._settings, self.blocks
         loss, blocks, pairs = kernels.saros_pass(
-            self.users, self.items, *self._velocities, self._order, b.first, b.start, b.middle, b.end, b.item,
+            self.users, self.items, *self._velocities, order, b.first, b.start, b.middle, b.end, b.item,
             of.rate, of.l2, of.momentum, self.undone,
         )  # fmt: skip
         self.work.updates += blocks

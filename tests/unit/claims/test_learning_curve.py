@@ -166,3 +166,23 @@ def test_a_loss_of_a_hundred_times_guessing_is_divergence_and_a_large_one_below_
         record(GOSSIP), samples(*steps(0, 100, 2), (0, "test_loss", 1, 200, 200, 0, 1e31)), "test_loss"
     )
     assert curve is not None and curve.values.tolist() == [math.inf], "so that no line leaves the figure"
+
+
+def test_a_program_of_a_suite_says_by_the_step_of_an_event_what_its_curve_counts() -> None:
+    own = {
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "program": "own",
+        "entry": "e",
+        "ranks": 1,
+        "warmup": 0,
+        "iterations": 1,
+        "options": {},
+    }
+    rows: Rows = [(0, "pair_loss", 14_879, 0, 300, 0, 0.5), (0, "pair_loss", 1, 0, 100, 0, 0.6)]
+    curve = learning_curve(record(own), samples(*rows), "pair_loss")
+    assert curve is not None
+    assert curve.steps.tolist() == [1, 14_879] and curve.values.tolist() == [0.6, 0.5]
+    assert curve.seconds.tolist() == pytest.approx([0, 0.2])
+    assert learning_curve(record(own), samples(*rows), "loss") is None

@@ -54,3 +54,13 @@ def test_a_long_curve_makes_a_small_picture() -> None:
 def test_a_link_holds_the_csv_itself() -> None:
     content = 'arm,"a, b",x\n1.5,ü,%\n'
     assert unquote(data_uri(content).partition(",")[2]) == content
+
+
+def test_a_logarithmic_axis_leaves_out_what_lies_at_0() -> None:
+    steps = np.array([0, 1, 10, 100, 1000])
+    curve = Curve("launch", steps, steps, steps / 1.0, np.array([9.0, 4.0, 3.0, 2.0, 1.0]), False)
+    of = looks({"saros": "tcp"})
+    plain, log = (
+        unquote(str(curves("alt", {"saros": [curve]}, of, "loss", "steps", log_x=log_x))) for log_x in (False, True)
+    )
+    assert "1,000" in log and "10" in log and log != plain

@@ -145,3 +145,18 @@ def test_what_servers_save_is_the_ratio_of_both() -> None:
     setting = traffic.Setting(60, 120, 30.0, 0.8, 2, 8, 4)
     expected = traffic.all_reduce_bytes(setting) / traffic.server_bytes(setting)
     assert exchanges.server_saves(x, Published()) == pytest.approx(expected)
+
+
+def losses(*found: tuple[int, float]) -> Launch:
+    """Updates and the loss over all pairs after them."""
+    made = events(*(Event("pair_loss", ranks=(0,), value=loss, step=updates) for updates, loss in found))
+    return Launch(made.record(case()), made.samples(1))
+
+
+def test_losses_are_compared_at_the_most_updates_that_both_have_made() -> None:
+    pair = METRICS["loss_at_updates"].pair
+    assert pair is not None
+    few, many = losses((0, 0.7), (1, 0.68), (32, 0.3)), losses((0, 0.7), (16, 0.68), (48, 0.64), (9000, 0.2))
+    assert pair(few, many, None) == pytest.approx(0.3 / 0.66), "between 16 and 48 the base is interpolated"
+    assert pair(many, few, None) == pytest.approx(0.66 / 0.3)
+    assert pair(launch(case(), map_at_5=0.4), few, None) is None

@@ -236,8 +236,8 @@ def test_limits_are_quantiles_that_many_bots_move() -> None:
 def test_bots_change_neither_the_first_factors_nor_the_order_of_real_users() -> None:
     (_, clean), (task, attacked) = learned(0), learned(0, bots=9)
     assert (attacked.users[: task.known] == clean.users).all() and (attacked.items == clean.items).all()
-    order = attacked._order[attacked._order < task.known]
-    assert (order == clean._order).all()
+    order = attacked.order[attacked.order < task.known]
+    assert (order == clean.order).all()
 
 
 def test_bots_click_one_rare_item_after_another_one_each_time() -> None:

@@ -12,7 +12,10 @@ from scaleproof.report.figures.kinds import FigureKind, Plot
 def _plotted(plot: Plot) -> Markup:
     series = {each.name: list(each.curves) for each in plot.series if each.curves}
     ideal = plot.ideal if isinstance(plot.ideal, float) else None
-    return curves(plot.alt, series, plot.looks, plot.y_label, plot.axis, plot.x_label, (7.6, 4.2), plot.log, ideal)
+    size = (7.6, 4.2)
+    return curves(
+        plot.alt, series, plot.looks, plot.y_label, plot.axis, plot.x_label, size, plot.log, ideal, log_x=plot.log_x
+    )
 
 
 KIND = FigureKind(

@@ -48,9 +48,10 @@ def curves(
     size: tuple[float, float] = (5.0, 3.5),
     log: bool = False,
     ideal: float | None = None,
+    log_x: bool = False,
 ) -> Markup:
     """One panel; `quantity` labels the y axis, which `log` makes logarithmic, `x_label` the x axis where X_LABELS does
-    not say enough. `ideal`: a dashed line at the value that all would reach."""
+    not say enough; `log_x` makes it logarithmic. `ideal`: a dashed line at the value that all would reach."""
     figure, axes = panel(*size)
     if ideal is not None:
         axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
@@ -80,7 +81,11 @@ def curves(
         face = PAGE if any(curve.hollow for curve in drawable[name]) else look.colour
         thick.set(marker=look.marker, ms=5.5, mew=1.0, mec=look.colour, mfc=face)
         thick.set_markevery(slice(index * every // len(drawn), None, every))
-    axes.xaxis.set_major_locator(MaxNLocator(6))
+    if log_x:
+        axes.set_xscale("log")  # what lies at 0 is left out
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     if log:
         axes.set_yscale("log")
@@ -88,7 +93,6 @@ def curves(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel(x_label or X_LABELS[axis])
     axes.set_ylabel(quantity)
-    axes.set_xlim(left=0)
     return svg(figure, label, titles)
 
 

@@ -132,7 +132,7 @@ class Series:
 @dataclass(frozen=True, slots=True)
 class Plot:
     """All data of one figure. `ideal`: a line at y = x (for "x"), or at this y. `axis`: what the x axis of curves
-    counts."""
+    counts. `log`, `log_x`: logarithmic axes."""
 
     alt: str
     series: tuple[Series, ...]
@@ -141,6 +141,7 @@ class Plot:
     log: bool = False
     ideal: float | str | None = None
     axis: Axis = "steps"
+    log_x: bool = False
     of: Any = None
     """What a kind without series draws, in the kind's form of it."""
 

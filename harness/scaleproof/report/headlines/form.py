@@ -21,6 +21,7 @@ class XAxis(_Form):
         description="Field of the case that x is; `nbytes` for metrics per message size; of curves (kind convergence) "
         "samples, steps or seconds."
     )
+    log: bool = Field(False, description="Logarithmic axis, of curves; what lies at 0 is left out.")
     row: str | None = Field(None, description="Key of a published row's `x` that has its position on this axis.")
     offset: int = Field(0, description="A number that is added to the field, where the axis does not count all ranks.")
 

@@ -178,7 +178,8 @@ def _check_metric(document: Document, index: int, figure: FigureForm, metrics: M
         return
     metric = metrics[figure.metric]
     if kinds()[figure.kind].curves:
-        _expect(document, (index, "metric"), "metric of a curve", metric.name, EVENTS)
+        of_curves = {*EVENTS, *(name for name, each in metrics.items() if each.curve)}
+        _expect(document, (index, "metric"), "metric of a curve", metric.name, sorted(of_curves))
         return
     if metric.launch is None and metric.size is None and metric.ratio_of is None:
         raise document.error(
@@ -223,6 +224,10 @@ def _check_x(document: Document, index: int, figure: FigureForm) -> None:
     if counted is not None and figure.x is None:
         raise document.error((index, "kind"), f"kind {figure.kind!r} needs 'x': {counted}")
     if figure.x is not None:
+        if figure.x.log and not kinds()[figure.kind].curves:
+            raise document.error(
+                (index, "x", "log"), f"kind {figure.kind!r} chooses the scale of its x axis; leave it out"
+            )
         if kinds()[figure.kind].curves:
             _expect(document, (index, "x", "field"), "position on a curve", figure.x.field, get_args(Axis))
         else:

@@ -171,7 +171,8 @@ def _curves(figure: FigureForm, runs: Sequence[Run]) -> tuple[Curve, ...]:
     """How these launches learned, for a kind that draws it."""
     if not kinds()[figure.kind].curves:
         return ()
-    found = (curve_of(run, EVENTS[str(figure.metric)]) for run in runs)
+    event = EVENTS.get(str(figure.metric), str(figure.metric))
+    found = (curve_of(run, event) for run in runs)
     return tuple(curve for curve in found if curve is not None)
 
 
@@ -250,7 +251,9 @@ def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> 
     x_label = figure.x.label if figure.x else ""
     drawable = tuple(each for each in series if each.has_ours or each.published)
     axis: Axis = cast(Axis, figure.x.field) if kind.curves and figure.x else "steps"
-    return kind.draw(Plot(figure.alt, drawable, x_label, figure.y.label, figure.y.log, figure.y.ideal, axis))
+    log_x = figure.x is not None and figure.x.log
+    y = figure.y
+    return kind.draw(Plot(figure.alt, drawable, x_label, y.label, y.log, y.ideal, axis, log_x))
 
 
 def _curve_rows(figure: FigureForm, series: Series) -> list[tuple[object, ...]]:
