@@ -35,7 +35,7 @@ ROUNDS, STEP, FURTHEST = 30, 0.3, 4.0
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A cluster to generate. `load`: GPU seconds of all jobs over those of the cluster in the time of submissions;
-    `equal_s`: all jobs last so long (0: as published)."""
+    `equal_s`: all jobs last so long, `equal_gpus`: all have so many GPUs (0: as published)."""
 
     cluster: str
     jobs: int
@@ -43,6 +43,7 @@ class Shape:
     vcs: int
     load: float
     equal_s: float = 0.0
+    equal_gpus: int = 0
 
 
 @lru_cache(maxsize=1)
@@ -82,6 +83,8 @@ def generate(shape: Shape, seed: int) -> Jobs:
     weights = np.arange(1, templates + 1) ** -ZIPF
     weights /= weights.sum()
     gpus = _gpus_of_templates(shape, int(pools.nodes.max()) * pools.per_node, weights, random)
+    if shape.equal_gpus:
+        gpus = np.full_like(gpus, shape.equal_gpus)
     vc = _vcs_of_templates(pools, gpus, random)
     user = random.integers(0, max(2, templates // TEMPLATES_OF_USER), templates) * len(pools.nodes) + vc
     latent = random.standard_normal(templates)

@@ -55,8 +55,8 @@ def results(jobs: Jobs, made: Schedule) -> dict[str, float]:
 
 class Scheduling(RankProgram):
     """Options: `trace` (slice, generated, helios, philly), `cluster`, `policy`, `placement`, `queue`; of a generated
-    cluster `jobs`, `nodes`, `vcs`, `load`, `equal_s`, and `names` (known, withheld); of a trace `vc`. Of QSSF `decay`
-    and `prior_count`, with LightGBM also `share`, `leaves` and `rate`: see Rolling and Trees."""
+    cluster `jobs`, `nodes`, `vcs`, `load`, `equal_s`, `equal_gpus`, and `names` (known, withheld); of a trace `vc`. Of
+    QSSF `decay` and `prior_count`, with LightGBM also `share`, `leaves` and `rate`: see Rolling and Trees."""
 
     def main(self) -> Generator[Effect, Any, None]:
         """See RankProgram."""

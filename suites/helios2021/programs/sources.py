@@ -58,8 +58,9 @@ def missing(case: AnyCase) -> tuple[str, str] | None:
 def generated_jobs(case: OwnCase, cluster: str, jobs: int, seed: int) -> Jobs:
     """Jobs of a generated cluster, in the case's shape."""
     of = case.options
-    equal = float(of.get("equal_s", 0))
-    return _generated(Shape(cluster, jobs, int(of["nodes"]), int(of["vcs"]), float(of["load"]), equal), seed)
+    equal_s, equal_gpus = float(of.get("equal_s", 0)), int(of.get("equal_gpus", 0))
+    shape = Shape(cluster, jobs, int(of["nodes"]), int(of["vcs"]), float(of["load"]), equal_s, equal_gpus)
+    return _generated(shape, seed)
 
 
 TRACES = ("slice", "generated", "helios", "philly")
