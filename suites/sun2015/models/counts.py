@@ -93,6 +93,15 @@ def shuffle_saved(record: Record, samples: pd.DataFrame) -> float | None:
     return naive / combined if naive is not None and combined else None
 
 
+def combiner_saved(record: Record, samples: pd.DataFrame) -> float | None:
+    """How many times as many bytes the naive form shuffles as one with a combiner (suite sun2015).
+
+    combiner_saved = bytes of the naive form / bytes with a combiner
+    """
+    naive, combined = (value_of(record, samples, f"bytes.{job}") for job in ("naive", "combiner"))
+    return naive / combined if naive is not None and combined else None
+
+
 def remote_error(record: Record, samples: pd.DataFrame) -> float | None:
     """How far the share of shuffled bytes that comes from other nodes is from 1 - 1 / workers, the worst form of the
     job (suite sun2015). Spark counts both kinds of bytes at its reducers."""
@@ -201,6 +210,9 @@ METRICS = [
     ),
     Metric(
         "shuffle_saved", "x", "higher", launch=shuffle_saved, made_up=_made_up_ratio("bytes.naive", "bytes.in_mapper")
+    ),
+    Metric(
+        "combiner_saved", "x", "higher", launch=combiner_saved, made_up=_made_up_ratio("bytes.naive", "bytes.combiner")
     ),
     Metric("remote_error", "fraction", "lower", launch=remote_error, made_up=made_up_remote),
     Metric("weight_difference", "1", "lower", launch=weight_difference, made_up=reporting("difference.naive")),

@@ -168,8 +168,10 @@ def test_bytes_from_other_nodes_are_expected_of_all_but_one_worker(
 
 
 def test_ratios_of_bytes(metrics: dict[str, Metric]) -> None:
-    found = launch(case(), bytes_naive=300, bytes_in_mapper=20, wire_in_mapper=50, wire_all_reduce=10)
-    assert value(metrics, "shuffle_saved", found) == 15
+    found = launch(
+        case(), bytes_naive=300, bytes_in_mapper=20, bytes_combiner=25, wire_in_mapper=50, wire_all_reduce=10
+    )
+    assert value(metrics, "shuffle_saved", found) == 15 and value(metrics, "combiner_saved", found) == 12
     assert value(metrics, "wire_over_all_reduce", found) == 5
     assert value(metrics, "wire_over_all_reduce", launch(case(), wire_in_mapper=50, wire_all_reduce=0)) is None
 
