@@ -28,7 +28,7 @@ def staleness(record: Record, samples: pd.DataFrame) -> float | None:
 
     Synchronous servers have 0. With n workers at equal speed an asynchronous server has n - 1.
     """
-    values = _timed_values(record, samples, "staleness")
+    values = staleness_of_gradients(record, samples)
     return float(np.median(values)) if len(values) else None
 
 
@@ -39,7 +39,7 @@ def staleness_p95(record: Record, samples: pd.DataFrame) -> float | None:
 
     A bound on staleness binds the tail, which the median does not show.
     """
-    values = _timed_values(record, samples, "staleness")
+    values = staleness_of_gradients(record, samples)
     return float(np.percentile(values, 95, method="inverted_cdf")) if len(values) else None
 
 
@@ -186,6 +186,11 @@ def barrier_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 def _replicas(record: Record) -> bool:
     return isinstance(record.case, TrainCase) and record.case.replicas is not None
+
+
+def staleness_of_gradients(record: Record, samples: pd.DataFrame) -> np.ndarray:
+    """Of every gradient that a server applied after the warm-up, in updates."""
+    return _timed_values(record, samples, "staleness")
 
 
 def _timed_values(record: Record, samples: pd.DataFrame, event: str) -> np.ndarray:

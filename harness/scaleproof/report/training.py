@@ -14,6 +14,7 @@ from scaleproof.report.learning import learning_sections
 from scaleproof.report.numbers import bracket, significant
 from scaleproof.report.own_pace import own_pace_sections
 from scaleproof.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section
+from scaleproof.report.staleness import staleness_sections
 
 THROUGHPUT_HOW = (
     "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with "
@@ -54,7 +55,8 @@ def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     lockstep = by_network(run for run in real if not training(run).learnable and training(run).replicas is None)
     parts: list[Section] = [_throughput(timed, looks)] if timed else []
     parts += [step_section(lockstep)] if lockstep else []
-    parts += own_pace_sections([run for run in runs if training(run).replicas is not None])
+    paced = [run for run in runs if training(run).replicas is not None]
+    parts += own_pace_sections(paced) + staleness_sections(paced)
     computed = [run for run in runs if run.record is not None and run.record.trajectory]
     return parts + learning_sections([run for run in (*real, *computed) if training(run).learnable], looks)
 
