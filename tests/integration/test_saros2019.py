@@ -36,6 +36,12 @@ def test_a_launch_ranks_items(experiment: str, tmp_path: Path) -> None:
     assert ("sent" in noted) == (experiment == "divided")
 
 
+def test_a_launch_records_the_loss_before_and_after_updates(tmp_path: Path) -> None:
+    record, noted = ran("updates", tmp_path / "results")
+    assert (record.status, record.failure) == ("ok", None)
+    assert 0 < noted["pair_loss"] < 1
+
+
 def test_without_recbole_movielens_is_not_runnable_and_a_broken_file_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,11 @@ METRICS = [
     noted("wakes_per_day", "1/day", "lower", """
         How often nodes are switched on because more are needed than are on, a day (suite helios2021).
         """),
+    noted("short_steps", "count", "lower", """
+        Steps at which fewer nodes are on than are used (suite helios2021).
+
+        If more nodes are needed than are on, the rule switches them on at once, so that there are none.
+        """, own_count=True),
     noted("nodes_per_wake", "nodes", None, """
         Nodes that one wake-up switches on, in the mean (suite helios2021).
         """),

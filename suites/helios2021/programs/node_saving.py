@@ -93,6 +93,7 @@ class NodeSaving(RankProgram):
             "wakes_per_day": course.wakes / self._series.test,
             "nodes_per_wake": course.nodes_of_wake,
             "forecast_gain": gain,
+            "short_steps": float(course.short),
         }
 
     def _nodes(self) -> NodeUse:

@@ -12,6 +12,7 @@ from scaleproof.claims.arithmetic import Amount, Arguments, Count, Published, Ro
 from scaleproof.claims.metrics import Metric
 
 from .costs import ADAM_PASSES, FLOAT, HIDDEN, Counts, Rates, full_s, slide_parts, slide_s
+from .learned import evenly_returned
 
 
 class Codes(Arguments):
@@ -135,10 +136,9 @@ def stated_active_share(x: Buckets, rows: Published) -> float:
     stated_active_share = 100 * (1 - (1 - p)^L), with p = min(1 / buckets, room / labels)
 
     Neurons fall evenly into buckets, and a bucket that overflows keeps `room` of them. Trained neurons do not fall
-    evenly.
+    evenly. Its error for random ones is [active_share_error](active_share_error.md).
     """
-    chance = min(1 / x.buckets, x.room / x.labels)
-    return 100 * (1 - (1 - chance) ** x.tables)
+    return 100 * evenly_returned(x.labels, x.buckets, x.tables, x.room)
 
 
 def _counts(x: Machine, labels: int) -> Counts:

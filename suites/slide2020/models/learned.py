@@ -120,10 +120,37 @@ def _from_theory(record: Record, samples: pd.DataFrame) -> list[tuple[float, flo
     return apart
 
 
+def evenly_returned(labels: float, buckets: float, tables: float, room: float) -> float:
+    """Share of the neurons that tables return for a query that resembles none of them, if neurons fall evenly into
+    buckets and one that overflows keeps `room` of them."""
+    return 1 - (1 - min(1 / buckets, room / labels)) ** tables
+
+
+def _returned_by_model(case: AnyCase) -> float | None:
+    """None for a case that looks up nothing."""
+    labels, bits, tables, room = (option(case, name) for name in ("labels", "bits", "tables", "room"))
+    if labels is None or bits is None or tables is None or room is None:
+        return None
+    return evenly_returned(labels, 2**bits, tables, room)
+
+
 def retrieval_theory(cosine: float, bits: float, tables: float) -> float:
     """Probability that two vectors share a bucket of at least one table (section 3.2 of the paper)."""
     agree = 1 - float(np.arccos(cosine)) / np.pi
     return float(1 - (1 - agree**bits) ** tables)
+
+
+def active_share_error(record: Record, samples: pd.DataFrame) -> float | None:
+    """How far the model of how many neurons tables return is from what they return, of neurons with random weights
+    (suite slide2020).
+
+    active_share_error = |[stated_active_share](stated_active_share.md) / share of all neurons that is found - 1|
+    """
+    rows = columns(record, samples)
+    share, modelled = rows.value[rows.timed("share")], _returned_by_model(record.case)
+    if not len(share) or not share.mean() or modelled is None:
+        return None
+    return abs(modelled / float(share.mean()) - 1)
 
 
 def recall_gain(record: Record, samples: pd.DataFrame) -> float | None:
@@ -201,6 +228,14 @@ def made_up_share(wanted: Wanted) -> MadeUp:
     return events(Event("active", value=possible(wanted.known, 0, 100) / 100 * labels))
 
 
+def made_up_returned(wanted: Wanted) -> MadeUp:
+    """Launches that return fewer neurons than the model says."""
+    modelled = _returned_by_model(wanted.case)
+    if modelled is None:
+        raise ImpossibleValue("the case looks up nothing")
+    return events(Event("share", value=modelled / (1 + possible(wanted.known))))
+
+
 METRICS = [
     Metric(
         "precision_at_1",
@@ -219,5 +254,13 @@ METRICS = [
     Metric("retrieval_error", "fraction", "lower", launch=retrieval_error, made_up=made_up_error, range=(0, 1)),
     Metric("top_recall", "fraction", "higher", launch=top_recall, made_up=reporting("recall")),
     Metric("best_cosine", "1", "higher", launch=best_cosine, made_up=reporting("cosine"), range=(-1, 1)),
+    Metric(
+        "active_share_error",
+        "fraction",
+        "lower",
+        launch=active_share_error,
+        made_up=made_up_returned,
+        range=(0, math.inf),
+    ),
     Metric("recall_gain", "x", "higher", launch=recall_gain, made_up=made_up_gain),
 ]

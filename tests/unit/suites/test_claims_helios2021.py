@@ -103,14 +103,14 @@ def test_only_gated_rows_are_judged_and_the_readme_counts_them(suite: Suite) -> 
         ("paper", "claim"): 155 + 28 + 4,
         ("paper", "consistency"): 13,
         ("paper", "context"): 103,
-        ("own", "claim"): 58,
-        ("own", "check"): 9,
-        ("own", "context"): 9,
+        ("own", "claim"): 64,
+        ("own", "check"): 10,
+        ("own", "context"): 40,
         ("own", "consistency"): 1,
     }
     text = (suite.folder / "README.md").read_text()
     assert "| 155 | 74 on Philly, 31 on scheduling Helios, 29 on its jobs, 20 on switching nodes off, 1 on" in text
-    own = "58 claims, 9 checks, 1 consistency, 9 shown"
+    own = "64 claims, 10 checks, 1 consistency, 40 shown"
     assert "| consistency | 13 |" in text and "| context | 103 |" in text and own in text
 
 
