@@ -221,6 +221,7 @@ def _settle(network: FlowNetwork, on: int, lowest: float, reach: float) -> float
             _list_limited_to_open(network, on)
             return level
         if link.open and not _list(network, on, level):
+            put(levels, on, level)  # behind what comes first, also where that is nearer to `lowest` than rounding
             return level
         link.level, link.state = level, SETTLED
     take_first(levels)
