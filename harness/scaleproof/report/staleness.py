@@ -3,6 +3,8 @@ median and the tail."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from scaleproof.claims.metrics_replicas import staleness_of_gradients
@@ -38,7 +40,9 @@ def staleness_sections(runs: list[Run]) -> list[Section]:
     if not stale:
         return []
     title, key_of = "How stale gradients are", legend(looks, map(arm, stale))
-    return [section("staleness", title, HOW, ["staleness", "staleness_p95"], panels, key_of, COLUMNS, rows, stale)]
+    metrics = ["staleness", "staleness_p95"]
+    made = section("staleness", title, HOW, metrics, panels, key_of, COLUMNS, rows, stale)
+    return [replace(made, hollow=False)]  # the heading of each panel has its level of evidence
 
 
 def _pooled(runs: list[Run]) -> np.ndarray:

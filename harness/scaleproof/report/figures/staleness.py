@@ -12,6 +12,9 @@ from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.style import Look, panel, styled
 from scaleproof.report.numbers import exact, significant
 
+MARKS = 6
+"""About so many on a line."""
+
 
 def shares(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values in ascending order, and the share of `values` that are at most as large as each."""
@@ -29,6 +32,8 @@ def staleness(label: str, series: Mapping[str, np.ndarray], looks: Mapping[str, 
         found, below = shares(values)
         x, y = np.concatenate([[0.0], found, [furthest]]), np.concatenate([[0.0], below, [1.0]])
         (line,) = axes.step(x, y, where="post", color=looks[name].colour, ls=looks[name].line, lw=1.6)
+        every = max(len(x) // MARKS, 1)
+        line.set(marker=looks[name].marker, ms=4.5, markevery=slice(index * every // len(series), None, every))
         line.set_gid(f"staleness{index}")
         middle, tail = (significant(float(np.quantile(values, share, method="inverted_cdf"))) for share in (0.5, 0.95))
         titles[f"staleness{index}"] = f"{name}: half of the gradients at most {middle} updates, 95 % at most {tail}"
