@@ -7,8 +7,6 @@ import io
 import math
 from typing import Any
 
-import pandas as pd
-
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.report import training
 from scaleproof.report.data import Run
@@ -16,20 +14,11 @@ from scaleproof.report.figures.style import looks
 from scaleproof.report.run import _words
 from scaleproof.report.sections import Section
 from tests.unit.claims.claims_samples import GOSSIP, OF_SERVERS, record, samples
+from tests.unit.report.shelf import Shelf
 
 Rows = list[tuple[Any, ...]]
 VIRTUAL: dict[str, Any] = {"fabric": {"name": "simulated", "link_mbit": 100}}
 LOOKS = looks({"gossip": "tcp", "server": "tcp"})
-
-
-class Shelf:
-    """A store of samples in memory."""
-
-    def __init__(self) -> None:
-        self.frames: dict[str, pd.DataFrame] = {}
-
-    def frame(self, launch: Any) -> pd.DataFrame:
-        return self.frames[launch.launch]
 
 
 SHELF = Shelf()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,18 +27,9 @@ from scaleproof.report.groups import by_network
 from scaleproof.report.ranks_compared import ranks_compared, straggler_text
 from scaleproof.spec.suite import load_suite
 from tests.unit.claims.claims_samples import TRAIN, record, samples, step
+from tests.unit.report.shelf import Shelf
 
 ALONE: dict[str, Any] = {"transport": None, "strategy": "local_only"}
-
-
-class Shelf:
-    """A store of samples in memory."""
-
-    def __init__(self) -> None:
-        self.frames: dict[str, pd.DataFrame] = {}
-
-    def frame(self, launch: Any) -> pd.DataFrame:
-        return self.frames[launch.launch]
 
 
 SHELF = Shelf()

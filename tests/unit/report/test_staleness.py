@@ -7,7 +7,6 @@ import io
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scaleproof.claims.metrics import PER_LAUNCH
@@ -15,17 +14,7 @@ from scaleproof.report.data import Run
 from scaleproof.report.figures.staleness import shares
 from scaleproof.report.staleness import staleness_sections
 from tests.unit.claims.claims_samples import OF_SERVERS, record, samples
-
-
-class Shelf:
-    """A store of samples in memory."""
-
-    def __init__(self) -> None:
-        self.frames: dict[str, pd.DataFrame] = {}
-
-    def frame(self, launch: Any) -> pd.DataFrame:
-        return self.frames[launch.launch]
-
+from tests.unit.report.shelf import Shelf
 
 SHELF = Shelf()
 

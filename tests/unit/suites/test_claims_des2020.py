@@ -14,7 +14,7 @@ from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import load_suite
-from tests.short_form import case_from
+from tests.unit.suites.test_des2020_programs import made_case
 
 SUITE = load_suite("des2020", PROJECT / "suites")
 METRICS = suite_metrics(SUITE.folder)
@@ -31,23 +31,7 @@ def value(name: str, made: MadeUp, case: AnyCase) -> Any:
 
 
 def small_case(way: str, model: str, ranks: int, **options: Any) -> AnyCase:
-    given = {"model": model, "way": way, "batch": 16, "ids": 600, "slots": 12, "fields": 4, "exponent": 1.05, "k": 3}
-    return case_from(
-        {
-            "program": "own",
-            "entry": "click_training",
-            "suite": "des2020",
-            "experiment": "e",
-            "arm": "a",
-            "transport": "tcp",
-            "collective": "ring",
-            "ranks": ranks,
-            "iterations": 3,
-            "warmup": 1,
-            "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
-            "options": {**given, "rate": 0.5, "alone": 0, "test_samples": 0, "compute_ms": 0, **options},
-        }
-    )
+    return made_case(way, model, ranks, 3, 1, **{"alone": 0, **options})
 
 
 @pytest.mark.parametrize("ranks", [4, 5])

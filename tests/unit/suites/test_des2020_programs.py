@@ -13,6 +13,7 @@ import torch
 
 from scaleproof.programs.own import load_entry
 from scaleproof.simulate.predict import Predictor
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
 from tests.short_form import case_from
@@ -29,10 +30,10 @@ def modules() -> tuple[ModuleType, ModuleType, ModuleType]:
     return data, shards, recommender
 
 
-def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[float]]:
-    """Values by event, in virtual time; `step_s`: lengths of the steps, in s."""
+def made_case(way: str, model: str, ranks: int, iterations: int = 5, warmup: int = 0, **options: Any) -> AnyCase:
+    """A small case in virtual time."""
     given = {"model": model, "way": way, "batch": 16, "ids": 600, "slots": 12, "fields": 4, "exponent": 1.05, "k": 3}
-    case = case_from(
+    return case_from(
         {
             "program": "own",
             "entry": "click_training",
@@ -42,12 +43,17 @@ def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[
             "transport": "tcp",
             "collective": "ring",
             "ranks": ranks,
-            "iterations": 5,
-            "warmup": 0,
+            "iterations": iterations,
+            "warmup": warmup,
             "fabric": {"name": "simulated", "link_mbit": 50, "costs": "stated"},
             "options": {**given, "rate": 0.5, "alone": 1, "test_samples": 0, "compute_ms": 0, **options},
         }
     )
+
+
+def trained(way: str, model: str, ranks: int, **options: Any) -> dict[str, list[float]]:
+    """Values by event, in virtual time; `step_s`: lengths of the steps, in s."""
+    case = made_case(way, model, ranks, **options)
     launch = PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS))
     samples = Predictor(Path("nowhere")).predict(launch).samples.to_pandas()
     steps = samples[samples.event == "step"]
