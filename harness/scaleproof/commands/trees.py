@@ -14,6 +14,7 @@ from scaleproof.commands.common import print_table
 from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
+    from scaleproof.packed_trees.allocation_rates import Collective
     from scaleproof.packed_trees.link_graph import LinkGraph
     from scaleproof.packed_trees.multiplicative_weights import Packing
 
@@ -42,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Pack, print, draw."""
+    from scaleproof.packed_trees.allocation_rates import packing_of
     from scaleproof.packed_trees.link_graph import allocations, machine
     from scaleproof.spec.cluster import allocation_of
 
@@ -53,11 +55,11 @@ def main(options: argparse.Namespace) -> int:
     graph.check_connected()
     unit = f"in links of {graph.unit_mbit / 8000:g} GB/s"
     if options.allocations:
-        rows = [_row(each, _packing(each, options.collective)) for each in allocations(graph)]
+        rows = [_row(each, options.collective) for each in allocations(graph)]
         print_table(COLUMNS, rows, f"{options.collective}, {unit}")
         return 0
-    packing = _packing(graph, options.collective)
-    print_table(COLUMNS, [_row(graph, packing)], f"{options.collective}, {unit}")
+    packing = packing_of(graph, options.collective)
+    print_table(COLUMNS, [_row(graph, options.collective)], f"{options.collective}, {unit}")
     print_table(("tree", "carries", "links"), _trees(packing), "")
     if options.out is not None:
         from scaleproof.report.figures.trees import save
@@ -67,26 +69,14 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def _packing(graph: LinkGraph, collective: str) -> Packing:
-    from scaleproof.packed_trees.bounds import best_root
-    from scaleproof.packed_trees.fewest_trees import few_trees
+def _row(graph: LinkGraph, collective: Collective) -> list[str]:
+    from scaleproof.packed_trees.allocation_rates import bound_of, packing_of, ring_rate
 
-    return few_trees(graph, best_root(graph)[0] if collective == "broadcast" else None)
-
-
-def _row(graph: LinkGraph, packing: Packing) -> list[str]:
-    from scaleproof.packed_trees.bounds import all_reduce_bound, broadcast_bound
-    from scaleproof.packed_trees.rings import all_reduce_rate, broadcast_rate, most_rings
-
-    count = len(most_rings(graph)) if len(graph.devices) > 2 else 0
-    if packing.root is None:
-        bound, rings = all_reduce_bound(graph), all_reduce_rate(count, len(graph.devices))
-    else:
-        bound, rings = broadcast_bound(graph, packing.root), broadcast_rate(count)
+    packing, rings = packing_of(graph, collective), ring_rate(graph, collective, 0.0)
     over = f"{packing.rate / rings:.2f}" if rings else ""
     return [
         ",".join(map(str, graph.devices)),
-        f"{bound:.2f}",
+        f"{bound_of(graph, collective):.2f}",
         f"{packing.rate:.2f}",
         str(len(packing.trees)),
         f"{rings:.2f}" if rings else "no ring",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations, permutations
 
@@ -22,7 +22,7 @@ class LinkGraph:
 
     name: str
     devices: tuple[int, ...]
-    links: Mapping[Pair, int]
+    links: Mapping[Pair, int] = field(hash=False)
     unit_mbit: float = 0.0
 
     @cached_property

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Amount, Arguments, Count, Published, Share, Workload, network_of
 from scaleproof.claims.metrics import Metric
+from scaleproof.packed_trees.allocation_rates import MBIT_OF_GB, allocations_of, ring_rate, tree_rate
 from scaleproof.packed_trees.link_graph import LinkGraph, machine
 from scaleproof.packed_trees.rings import most_rings
 from scaleproof.packed_trees.times import (
@@ -19,8 +20,6 @@ from scaleproof.packed_trees.times import (
     three_phases,
 )
 from scaleproof.spec.gpu_node import rank_type
-
-from .packings import MBIT_OF_GB, allocations_of, ring_rate, tree_rate
 
 ITEM = 4
 SIZES = [float(1 << power) for power in range(10, 31)]

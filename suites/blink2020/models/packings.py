@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import product
 from math import exp, log
 from typing import Literal
@@ -11,15 +10,20 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Amount, Arguments, Ends, Published
 from scaleproof.claims.metrics import Metric
-from scaleproof.packed_trees.bounds import all_reduce_bound, best_root
+from scaleproof.packed_trees.allocation_rates import (
+    Collective,
+    allocations_of,
+    bound_of,
+    gains,
+    packing_of,
+    ring_count,
+    tree_rate,
+)
+from scaleproof.packed_trees.bounds import best_root
 from scaleproof.packed_trees.fewest_trees import few_trees
-from scaleproof.packed_trees.link_graph import LinkGraph, allocations, machine
-from scaleproof.packed_trees.multiplicative_weights import Packing, packed
-from scaleproof.packed_trees.rings import all_reduce_rate, broadcast_rate, most_rings
+from scaleproof.packed_trees.link_graph import machine
+from scaleproof.packed_trees.multiplicative_weights import packed
 
-MBIT_OF_GB = 8000.0
-"""Mbit/s of a GB/s."""
-Collective = Literal["broadcast", "all_reduce"]
 Name = Literal["dgx1v_like", "dgx1p_like"]
 
 
@@ -65,7 +69,7 @@ def allocation_kinds(x: Machine, rows: Published) -> float:
 
 def allocations_without_ring(x: Machine, rows: Published) -> float:
     """Those of them whose links make no ring through all devices. Arithmetic, no launches (suite blink2020)."""
-    return float(sum(not _rings(graph) for graph in allocations_of(x.machine)))
+    return float(sum(not ring_count(graph) for graph in allocations_of(x.machine)))
 
 
 def trees_of_weights(x: Weights, rows: Published) -> float:
@@ -84,7 +88,7 @@ def trees_of_program(x: Machine, rows: Published) -> float:
 def least_of_bound(x: Packed, rows: Published) -> float:
     """Least share of the bound that few trees carry, over all allocations. Arithmetic, no launches (suite
     blink2020)."""
-    return min(tree_rate(graph, x.collective) / _bound(graph, x.collective) for graph in allocations_of(x.machine))
+    return min(tree_rate(graph, x.collective) / bound_of(graph, x.collective) for graph in allocations_of(x.machine))
 
 
 def most_trees(x: Packed, rows: Published) -> float:
@@ -98,8 +102,8 @@ def gain_mean(x: Gained, rows: Published) -> float:
     Where links make no ring, one goes over PCI Express at its rate. Rates of large arrays: a link carries its rate, and
     nothing else takes time. Arithmetic, no launches.
     """
-    gains = _gains(x)
-    return exp(sum(map(log, gains)) / len(gains))
+    found = _gains(x)
+    return exp(sum(map(log, found)) / len(found))
 
 
 def gain_largest(x: Gained, rows: Published) -> float:
@@ -118,57 +122,7 @@ def gain_up_to(x: GainedOver, rows: Published) -> Ends:
 
 
 def _gains(x: Gained) -> list[float]:
-    return [
-        tree_rate(graph, x.collective) / ring_rate(graph, x.collective, x.pcie_gb_per_s)
-        for graph in allocations_of(x.machine)
-    ]
-
-
-@lru_cache
-def allocations_of(name: str) -> tuple[LinkGraph, ...]:
-    return tuple(allocations(machine(name)))
-
-
-@lru_cache(maxsize=256)
-def _found(name: str, devices: tuple[int, ...], root: int | None) -> Packing:
-    return few_trees(machine(name).of(devices), root)
-
-
-@lru_cache(maxsize=256)
-def _best_root(name: str, devices: tuple[int, ...]) -> tuple[int, float]:
-    return best_root(machine(name).of(devices))
-
-
-def tree_rate(graph: LinkGraph, collective: Collective) -> float:
-    """Of few trees, in links."""
-    return packing_of(graph, collective).rate
-
-
-def packing_of(graph: LinkGraph, collective: Collective) -> Packing:
-    """Few trees; of a broadcast from the root with the largest rate."""
-    of = _of(graph)
-    return _found(*of, _best_root(*of)[0] if collective == "broadcast" else None)
-
-
-def _of(graph: LinkGraph) -> tuple[str, tuple[int, ...]]:
-    return graph.name.split(" ")[0], graph.devices
-
-
-def _bound(graph: LinkGraph, collective: Collective) -> float:
-    return _best_root(*_of(graph))[1] if collective == "broadcast" else all_reduce_bound(graph)
-
-
-def _rings(graph: LinkGraph) -> int:
-    return len(most_rings(graph))
-
-
-def ring_rate(graph: LinkGraph, collective: Collective, pcie_gb_per_s: float) -> float:
-    """Of rings without a common link, in links; over PCI Express where links make none."""
-    count, devices = _rings(graph), len(graph.devices)
-    slow = pcie_gb_per_s * MBIT_OF_GB / graph.unit_mbit
-    if collective == "broadcast":
-        return broadcast_rate(count) or slow
-    return all_reduce_rate(count, devices) or slow * devices / (2 * (devices - 1))
+    return [each.least for each in gains(x.machine, x.collective, (x.pcie_gb_per_s,))]
 
 
 METRICS = [

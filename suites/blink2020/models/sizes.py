@@ -8,6 +8,7 @@ from pydantic import Field
 
 from scaleproof.claims.arithmetic import Amount, Published
 from scaleproof.claims.metrics import Metric
+from scaleproof.packed_trees.allocation_rates import MBIT_OF_GB, packing_of
 from scaleproof.packed_trees.link_graph import LinkGraph, machine
 from scaleproof.packed_trees.rings import most_rings
 from scaleproof.packed_trees.times import Branch, best_chunk, over_trees, ring_all_reduce, ring_broadcast
@@ -15,7 +16,7 @@ from scaleproof.packed_trees.tree_plan import tree_plans
 from scaleproof.spec.errors import SpecError
 
 from .machines import ITEM, Devices
-from .packings import MBIT_OF_GB, Packed, packing_of
+from .packings import Packed
 
 
 class Sized(Packed):

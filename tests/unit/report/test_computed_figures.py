@@ -1,4 +1,4 @@
-"""Figures that are computed for a page: trees and frontiers."""
+"""Figures that are computed for a page: allocations, trees and frontiers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 
 FIVE = {"cluster": "dgx1v_like", "devices": [0, 2, 3, 4, 7], "collective": "broadcast"}
+P100 = {"cluster": "dgx1p_like", "collectives": ["broadcast", "all_reduce"], "pcie_gb_per_s": [6.0, 12.0]}
 SMALL = {"workload": "dnn_digits", "batch": 64, "devices": [2, 4], "node": "p3dn", "error": 0.0, "cap_gb": 0.1}
 
 
@@ -23,6 +24,12 @@ SMALL = {"workload": "dnn_digits", "batch": 64, "devices": [2, 4], "node": "p3dn
             FIVE,
             ("tree", "carries_links", "from", "to"),
             ["all links", "tree 1, carries 2", "tree 2, carries 1"],
+        ),
+        (
+            "allocations",
+            P100,
+            ("collective", "devices", "trees_links", "rings_links", "times_low", "times_high"),
+            ["all-reduce", "4 devices", "0 1 2 3 4 5 6 7", "devices 0, 1, 4: trees carry 1.00 links, no ring"],
         ),
         ("frontier", SMALL, ("devices", "memory_gb", "time_s"), ["2 devices", "4 devices", "memory of a device (GB)"]),
     ],
@@ -49,10 +56,26 @@ def test_each_tree_of_the_table_reaches_every_device() -> None:
         assert len([row for row in rows if row[0] == tree]) == 4
 
 
+def test_every_allocation_has_its_mark_and_those_without_a_ring_one_at_either_rate_of_pci_express() -> None:
+    kind = kinds()["allocations"]
+    assert kind.of is not None and kind.table is not None and kind.key is not None
+    of = kind.of.model_validate(P100)
+    _, rows = kind.table(of)
+    assert len(rows) == 2 * 14 == 2 * len({row[1] for row in rows})
+    assert all((row[5] == pytest.approx(2 * float(str(row[4])))) == (not row[3]) for row in rows)
+    sizes = [len(str(row[1]).split()) for row in rows[:14]]
+    assert sizes == sorted(sizes) and [row[1] for row in rows[:14]] == [row[1] for row in rows[14:]]
+    assert [entry.name for entry in kind.key(of)] == [
+        "links make a ring",
+        "no ring of links: PCI Express in its place, at 6 and 12 GB/s",
+    ]
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
         ("kind: trees\n  of: {cluster: dgx1v_like, devices: [0, 2], collective: reduce}", "collective"),
+        ("kind: allocations\n  of: {cluster: dgx1v_like, collectives: [], pcie_gb_per_s: [6, 12]}", "collectives"),
         ("kind: trees\n  series: [{name: a, claim: mine.own}]", "computes what it draws: give 'of' alone"),
         ("kind: dots\n  of: {cluster: dgx1v_like}", "draws series; leave it out"),
         ("kind: dots", "kind 'dots' needs 'series'"),

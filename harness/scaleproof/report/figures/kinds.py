@@ -21,7 +21,7 @@ from scaleproof.claims.learning_curve import Axis
 from scaleproof.core.record_schema import Evidence
 from scaleproof.pipelines.schedule import Direction
 from scaleproof.report import figures
-from scaleproof.report.figures.style import Look
+from scaleproof.report.figures.style import LegendEntry, Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ class FigureKind:
     """A kind of figure. `x`: what its x axis counts; None: it has no x axis, but a line or row per series. `rows`: it
     has a row for each value of a field of the case. `claims`: its series are claims over what their rows count.
     `curves`: it draws how launches learned. `passes`: it draws passes of pipelines, of one launch per series. `of`: it
-    has no series, but computes what it draws from this form; `table`: the columns and rows of that."""
+    has no series, but computes what it draws from this form; `table`: the columns and rows of that, `key`: its
+    legend."""
 
     name: str
     summary: str
@@ -168,6 +169,7 @@ class FigureKind:
     passes: bool = False
     of: type[BaseModel] | None = None
     table: Callable[[Any], tuple[tuple[str, ...], list[tuple[object, ...]]]] | None = None
+    key: Callable[[Any], list[LegendEntry]] | None = None
 
 
 @cache

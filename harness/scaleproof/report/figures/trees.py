@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import ceil, cos, pi, sin
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
+from scaleproof.packed_trees.allocation_rates import Collective, packing_of
 from scaleproof.packed_trees.arborescence import Edge
-from scaleproof.packed_trees.bounds import best_root
-from scaleproof.packed_trees.fewest_trees import few_trees
 from scaleproof.packed_trees.link_graph import machine
 from scaleproof.packed_trees.multiplicative_weights import Packing
 from scaleproof.report.figures.inline_svg import svg
@@ -39,7 +37,7 @@ class TreesOf(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     cluster: str = Field(description="A description in clusters/ with links from node to node.")
     devices: tuple[int, ...] = Field(min_length=2, description="Devices of it.")
-    collective: Literal["broadcast", "all_reduce"] = Field(description="What goes over the trees.")
+    collective: Collective = Field(description="What goes over the trees.")
 
 
 def save(packing: Packing, title: str, paths: Sequence[Path]) -> None:
@@ -69,10 +67,8 @@ def table(of: TreesOf) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     return ("tree", "carries_links", "from", "to"), rows
 
 
-@lru_cache(maxsize=8)
 def _packing(of: TreesOf) -> Packing:
-    graph = machine(of.cluster).of(of.devices)
-    return few_trees(graph, best_root(graph)[0] if of.collective == "broadcast" else None)
+    return packing_of(machine(of.cluster).of(of.devices), of.collective)
 
 
 class Colours(NamedTuple):

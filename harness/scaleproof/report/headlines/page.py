@@ -84,7 +84,8 @@ def _computed(figure: FigureForm, data: SuiteData) -> Headline:
     columns, rows = kind.table(of) if data.claims else ((), [])
     plot = Plot(figure.alt, (), figure.x.label if figure.x else "", figure.y.label, of=of)
     panels = [Panel(figure.title, kind.draw(plot))] if data.claims else []
-    made = section(figure.id, figure.title, COMPUTED, [], panels, [], columns, rows, [])
+    key = kind.key(of) if kind.key and data.claims else []
+    made = section(figure.id, figure.title, COMPUTED, [], panels, key, columns, rows, [])
     return Headline(
         replace(made, hollow=False), figure.caption, "", tuple(_judged(name, data.claims) for name in figure.claims)
     )
