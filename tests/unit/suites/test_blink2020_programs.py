@@ -26,6 +26,8 @@ def sent(
     cluster: str = THREE,
     ranks: int = 3,
     nbytes: int = 256 << 10,
+    counted: int = 0,
+    programs: Path = PROGRAMS,
 ) -> Any:
     """The prediction of two iterations."""
     case = case_from(
@@ -41,10 +43,16 @@ def sent(
             "warmup": warmup,
             "sizes": [nbytes],
             "fabric": {"name": "simulated", "cluster": cluster, "costs": "stated"},
-            "options": {"operation": operation, "over": over, "chunk_kib": chunk_kib, "slow_percent": 13},
+            "options": {
+                "operation": operation,
+                "over": over,
+                "chunk_kib": chunk_kib,
+                "slow_percent": 13,
+                "counted": counted,
+            },
         }
     )
-    return Predictor(Path("nowhere")).predict(PlannedLaunch(case, 0, 1, 0, programs=str(PROGRAMS)))
+    return Predictor(Path("nowhere")).predict(PlannedLaunch(case, 0, 1, 0, programs=str(programs)))
 
 
 @pytest.mark.parametrize("operation", ["broadcast", "all_reduce"])
@@ -52,6 +60,23 @@ def sent(
 def test_every_element_is_what_it_should_be(operation: str, over: str) -> None:
     checks = sent(operation, over, 16).checks
     assert checks and all(check["passed"] for check in checks), checks
+
+
+@pytest.mark.parametrize("over", ["trees", "rings"])
+def test_sums_at_another_place_are_wrong(over: str, tmp_path: Path) -> None:
+    """A launch that counts ends well, and its claim fails; any other fails its check."""
+    program, right = (PROGRAMS / "link_collectives.py").read_text(), "self.array[part] += arrived.value"
+    assert right in program
+    (tmp_path / "link_collectives.py").write_text(program.replace(right, f"{right[:-13]}np.roll(arrived.value, 1)"))
+    found = sent("all_reduce", over, 16, counted=1, programs=tmp_path)
+    assert not found.checks and most_wrong(found) > 1000
+    assert not all(check["passed"] for check in sent("all_reduce", over, 16, programs=tmp_path).checks)
+    assert most_wrong(sent("all_reduce", over, 16, counted=1)) == 0
+
+
+def most_wrong(found: Any) -> float:
+    rows = found.samples.to_pandas()
+    return float(rows[rows.event == "wrong"].value.max())
 
 
 @pytest.mark.parametrize(

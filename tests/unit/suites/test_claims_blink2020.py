@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,10 +41,33 @@ def test_servers_whose_links_make_no_ring_hold_one_ring_at_pci_express() -> None
     )
 
 
+def trained(**given: object) -> Any:
+    known = {
+        "workloads": ("vgg16_imagenet",),
+        "batch": (32,),
+        "tflops": (30.0,),
+        "pcie_gb_per_s": (6.0,),
+        "hidden": (0.0,),
+    }
+    return machines.Training(**known | given)
+
+
 def test_less_of_a_step_is_saved_where_computing_takes_longer() -> None:
-    form = machines.Training(workloads=("vgg16_imagenet",), batch=32, efficiency=0.4, pcie_gb_per_s=6.0)
-    saved = machines.training_time_saved(form, NONE)
-    assert 0 < machines.training_time_saved(form.model_copy(update={"batch": 256}), NONE) < saved < 100
+    saved, large, slow = (
+        machines.step_time_saved(form, NONE).low for form in (trained(), trained(batch=(256,)), trained(tflops=(8.0,)))
+    )
+    assert 0 < large < saved < 100 and slow < saved
+
+
+def test_a_saving_has_the_ends_of_all_that_is_not_known() -> None:
+    ends = machines.step_time_saved(trained(batch=(32, 256), pcie_gb_per_s=(6.0, 12.0)), NONE)
+    assert ends.high == machines.step_time_saved(trained(), NONE).low
+    assert ends.low == machines.step_time_saved(trained(batch=(256,), pcie_gb_per_s=(12.0,)), NONE).high < ends.high
+
+
+def test_where_the_backward_pass_hides_all_messages_nothing_is_saved() -> None:
+    hidden = machines.step_time_saved(trained(batch=(4096,), hidden=(1.0,)), NONE)
+    assert hidden.high == 0 < machines.step_time_saved(trained(batch=(4096,)), NONE).low
 
 
 def test_a_gain_up_to_has_the_ends_of_what_is_known_of_machine_and_pci_express() -> None:
@@ -80,3 +104,12 @@ def test_adapted_chunks_are_beside_the_fastest_given_size() -> None:
     block = [sent(16, 2.0), sent(64, 1.0), sent(256, 1.5), sent(0, 1.05)]
     assert chunks.over_best_chunk(block) == pytest.approx(1.05)
     assert chunks.over_best_chunk(block[:3]) is None and chunks.over_best_chunk(block[3:]) is None
+
+
+def test_wrong_elements_are_the_most_of_any_step_and_rank() -> None:
+    case = sent(64, 1.0).record.case
+    made = events(
+        *(Event("wrong", value=count, step=step, warmup=not step) for step, count in enumerate((0.0, 7.0, 3.0)))
+    )
+    assert MODELS.sums.wrong_elements(made.record(case), made.samples(5)) == 7
+    assert MODELS.sums.wrong_elements(made.record(case), events(Event("step")).samples(5)) is None
