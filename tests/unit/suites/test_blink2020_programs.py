@@ -64,7 +64,7 @@ def test_every_element_is_what_it_should_be(operation: str, over: str) -> None:
 
 @pytest.mark.parametrize("over", ["trees", "rings"])
 def test_sums_at_another_place_are_wrong(over: str, tmp_path: Path) -> None:
-    """A launch that counts ends well, and its claim fails; any other fails its check."""
+    """A launch that counts them ends well, any other fails its check."""
     program, right = (PROGRAMS / "link_collectives.py").read_text(), "self.array[part] += arrived.value"
     assert right in program
     (tmp_path / "link_collectives.py").write_text(program.replace(right, f"{right[:-13]}np.roll(arrived.value, 1)"))
