@@ -53,7 +53,7 @@ docs: env
 	$(INSIDE) python -m tools.smoke_tables
 
 bench: env
-	$(INSIDE) python -m benchmarks.network python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
+	$(INSIDE) python -m benchmarks.network python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0 -o faulthandler_timeout=0
 
 reference: env
 	@$(PYTHON) -m tools.setup extras all

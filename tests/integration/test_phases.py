@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,14 @@ def test_it(number):
         file.write(json.dumps([{file!r}, os.environ["PYTEST_XDIST_WORKER"], begun, time.monotonic()]) + chr(10))
 """
 
+STUCK = """
+from collections import deque
+from itertools import repeat
+def test_stuck():
+    deque(repeat(0), maxlen=0)  # never leaves compiled code, where no signal is looked at
+def test_next():
+    pass
+"""
 
 UNIT, LAUNCHES, BROWSER, CLOCK = (
     "unit/test_unit.py",
@@ -60,3 +71,17 @@ def test_whole_files_run_beside_each_other_then_some_run_alone(
 
 def test_the_files_of_either_list_exist() -> None:
     assert [file for file in (*ALONE, *LONGEST) if not (ROOT / file).is_file()] == []
+
+
+def test_compiled_code_that_does_not_return_ends_its_worker_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_stuck.py").write_text(STUCK)
+    argv = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), f"--rootdir={tmp_path}", "-n", "1"]
+    argv += ["-o", "timeout=1", "-o", "faulthandler_timeout=3", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True) as run:
+        try:
+            shown, _ = run.communicate(timeout=100)
+        finally:  # the worker would never end
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    assert "crashed while running 'test_stuck.py::test_stuck'" in shown, shown
+    assert "1 failed, 1 passed" in shown
