@@ -293,6 +293,10 @@ def set_log(figure: dict) -> None:
     figure["x"]["log"] = True
 
 
+def set_lines(figure: dict) -> None:
+    figure["y"]["lines"] = [{"value": 2.0, "label": "target"}]
+
+
 def drop_x(figure: dict) -> None:
     del figure["x"]
 
@@ -353,6 +357,7 @@ def set_unknown_claims(figure: dict) -> None:
         (set_row, "[0].series[0].published[0]: unknown row of published.yaml 'example.cliam0'; did you mean"),
         (set_key, "[0].x.labell: unknown key; did you mean 'label'?"),
         (set_log, "[0].x.log: kind 'levels' chooses the scale of its x axis; leave it out"),
+        (set_lines, "[0].y.lines: kind 'levels' draws no curves; leave it out"),
         (drop_x, "[0].kind: kind 'levels' needs 'x': ranks"),
         (drop_against, "[0].metric: metric 'speedup' compares: every series gives 'against'"),
         (set_fastest, "[0].kind: kind 'fastest' needs 'rows': the field that its rows show"),

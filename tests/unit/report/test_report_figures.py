@@ -208,6 +208,15 @@ def test_a_dashed_line_stands_at_the_value_that_all_would_reach() -> None:
     assert ideal.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
 
 
+def test_a_line_that_curves_are_compared_with_is_dashed_and_labelled() -> None:
+    steps = np.arange(2)
+    falling = Curve("a", steps, steps * 8, steps * 0.1, np.array([0.5, 0.25]), False)
+    lines = ((), (("target <0.3>", 0.3),))
+    plain, compared = (str(curves("l", {"tcp": [falling]}, ARMS, "loss", "steps", compared=each)) for each in lines)
+    assert compared.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+    assert "target &lt;0.3&gt;" in compared and "target" not in plain
+
+
 def test_transports_keep_their_colour_and_others_take_free_ones() -> None:
     drawn = looks({"shm": "shm", "tcp": "tcp", "new": "new", "newer": "newer", "alone": None})
     assert (drawn["shm"].colour_index, drawn["tcp"].colour_index) == (

@@ -14,7 +14,17 @@ def _plotted(plot: Plot) -> Markup:
     ideal = plot.ideal if isinstance(plot.ideal, float) else None
     size = (7.6, 4.2)
     return curves(
-        plot.alt, series, plot.looks, plot.y_label, plot.axis, plot.x_label, size, plot.log, ideal, log_x=plot.log_x
+        plot.alt,
+        series,
+        plot.looks,
+        plot.y_label,
+        plot.axis,
+        plot.x_label,
+        size,
+        plot.log,
+        ideal,
+        log_x=plot.log_x,
+        compared=plot.lines,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from scaleproof.claims.learning_curve import Axis
@@ -49,12 +50,13 @@ def curves(
     log: bool = False,
     ideal: float | None = None,
     log_x: bool = False,
+    compared: Sequence[tuple[str, float]] = (),
 ) -> Markup:
     """One panel; `quantity` labels the y axis, which `log` makes logarithmic, `x_label` the x axis where X_LABELS does
-    not say enough; `log_x` makes it logarithmic. `ideal`: a dashed line at the value that all would reach."""
+    not say enough; `log_x` makes it logarithmic. `ideal`: a dashed line at the value that all would reach; `compared`:
+    further ones with their labels."""
     figure, axes = panel(*size)
-    if ideal is not None:
-        axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
+    _dashed(axes, ideal, compared)
     titles: dict[str, str] = {}
     drawable = {
         name: numeric
@@ -81,6 +83,23 @@ def curves(
         face = PAGE if any(curve.hollow for curve in drawable[name]) else look.colour
         thick.set(marker=look.marker, ms=5.5, mew=1.0, mec=look.colour, mfc=face)
         thick.set_markevery(slice(index * every // len(drawn), None, every))
+    _scale(axes, log, log_x)
+    axes.set_xlabel(x_label or X_LABELS[axis])
+    axes.set_ylabel(quantity)
+    return svg(figure, label, titles)
+
+
+def _dashed(axes: Axes, ideal: float | None, compared: Sequence[tuple[str, float]]) -> None:
+    """Lines across the panel, their labels at its right edge."""
+    for value in [*([] if ideal is None else [ideal]), *(value for _, value in compared)]:
+        axes.axhline(value, ls="--", color=MUTED, lw=1.0)
+    for label, value in compared:
+        place: Any = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(label, (1, value), (0, 3), color=MUTED, fontsize=9, **place)
+
+
+def _scale(axes: Axes, log: bool, log_x: bool) -> None:
+    """Both axes with plain numbers."""
     if log_x:
         axes.set_xscale("log")  # what lies at 0 is left out
     else:
@@ -91,9 +110,6 @@ def curves(
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
-    axes.set_xlabel(x_label or X_LABELS[axis])
-    axes.set_ylabel(quantity)
-    return svg(figure, label, titles)
 
 
 def _has_number(values: np.ndarray) -> bool:

@@ -132,7 +132,7 @@ class Series:
 @dataclass(frozen=True, slots=True)
 class Plot:
     """All data of one figure. `ideal`: a line at y = x (for "x"), or at this y. `axis`: what the x axis of curves
-    counts. `log`, `log_x`: logarithmic axes."""
+    counts. `log`, `log_x`: logarithmic axes. `lines`: of curves, values to compare them with, by label."""
 
     alt: str
     series: tuple[Series, ...]
@@ -142,6 +142,7 @@ class Plot:
     ideal: float | str | None = None
     axis: Axis = "steps"
     log_x: bool = False
+    lines: tuple[tuple[str, float], ...] = ()
     of: Any = None
     """What a kind without series draws, in the kind's form of it."""
 

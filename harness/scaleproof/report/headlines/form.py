@@ -26,12 +26,20 @@ class XAxis(_Form):
     offset: int = Field(0, description="A number that is added to the field, where the axis does not count all ranks.")
 
 
+class LabelledLine(_Form):
+    """A value that curves are compared with."""
+
+    value: float = Field(description="Its place on the y axis.")
+    label: str = Field(description="Text beside the line.")
+
+
 class YAxis(_Form):
     """What the y axis shows."""
 
     label: str = Field(description="Text of the axis, with the unit and which direction is better.")
     log: bool = Field(False, description="Logarithmic axis.")
     ideal: Literal["x"] | float | None = Field(None, description="A dashed line: `x` for y = x, or a value.")
+    lines: tuple[LabelledLine, ...] = Field((), description="Dashed lines with a label, of curves.")
     inverse: bool = Field(False, description="Ratios are `against` over `select`: half the time is twice as fast.")
     difference: bool = Field(False, description="Ratios are drawn as what lies above 1: 1.05 as 0.05, 0.9 as -0.1.")
     percent_as_ratio: bool = Field(False, description="Values in percent more are drawn as ratios: 169 % as 2.69.")

@@ -89,6 +89,8 @@ def _check(document: Document, index: int, figure: FigureForm, suite: Suite, hea
     _check_metric(document, index, figure, headlines.metrics)
     _check_alone(document, index, figure, suite, headlines.metrics)
     _check_x(document, index, figure)
+    if figure.y.lines and not kinds()[figure.kind].curves:
+        raise document.error((index, "y", "lines"), f"kind {figure.kind!r} draws no curves; leave it out")
     _check_rows(document, index, figure)
     _check_sources(document, index, figure)
     for position, name in enumerate(figure.over):

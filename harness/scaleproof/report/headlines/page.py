@@ -254,7 +254,8 @@ def _picture(figure: FigureForm, kind: FigureKind, series: Sequence[Series]) -> 
     axis: Axis = cast(Axis, figure.x.field) if kind.curves and figure.x else "steps"
     log_x = figure.x is not None and figure.x.log
     y = figure.y
-    return kind.draw(Plot(figure.alt, drawable, x_label, y.label, y.log, y.ideal, axis, log_x))
+    lines = tuple((line.label, line.value) for line in y.lines)
+    return kind.draw(Plot(figure.alt, drawable, x_label, y.label, y.log, y.ideal, axis, log_x, lines))
 
 
 def _curve_rows(figure: FigureForm, series: Series) -> list[tuple[object, ...]]:
