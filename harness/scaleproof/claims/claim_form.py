@@ -286,6 +286,6 @@ class ClaimForm(Form):
             repeated := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]
         ):
             raise ValueError(f"{self.id}: {repeated[0]!r} of a paper's row stands in published.yaml; leave it out here")
-        if self.kind == "claim" and self.metric is None and self.needs is None:
+        if self.kind != "context" and self.metric is None and self.needs is None:
             raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
         return self

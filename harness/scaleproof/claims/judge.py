@@ -103,13 +103,14 @@ class _Judging:
         return self._maker.result(claim, Answer(_outcome(claim, estimate), estimate))
 
     def _unserved(self, claim: Claim) -> ClaimResult:
-        needs = claim.form.needs
         if claim.not_recovered:
             return self._maker.result(claim, Answer(NOT_RECOVERED))
-        if claim.recalled:
-            return self._maker.result(claim, Answer(RECALLED, reasons=[note(NoteCode.NOTHING_TO_SHOW, needs=needs)]))
-        unserved = Outcome(verdict="not runnable here", reason=Reason.UNSERVED)
-        return self._maker.result(claim, Answer(unserved, reasons=[note(NoteCode.NEEDS, needs=needs)]))
+        needed = {} if claim.form.needs is None else {"needs": claim.form.needs}
+        if claim.recalled or not needed:
+            outcome, why = RECALLED if claim.recalled else UNSERVED, note(NoteCode.NOTHING_TO_SHOW, **needed)
+        else:
+            outcome, why = UNSERVED, note(NoteCode.NEEDS, **needed)
+        return self._maker.result(claim, Answer(outcome, reasons=[why]))
 
     def _without_launches(self, claim: Claim, pool: Pool) -> ClaimResult:
         absence = claim_notes.without_launches(pool, claim.form.select, self.size)
@@ -185,6 +186,7 @@ class _Judging:
 
 RECALLED = Outcome(verdict="unverified", reason=Reason.RECALLED)
 NOT_RECOVERED = Outcome(verdict="value not recovered", reason=Reason.NOT_RECOVERED)
+UNSERVED = Outcome(verdict="not runnable here", reason=Reason.UNSERVED)
 
 
 def _outcome(claim: Claim, estimate: Estimate) -> Outcome | None:

@@ -11,7 +11,6 @@ from scaleproof.claims.sentences import fields_text, number
 Values = Mapping[str, Any]
 TEMPLATES: dict[NoteCode, str] = {
     NoteCode.NEEDS: "needs {needs}",
-    NoteCode.NOTHING_TO_SHOW: "nothing of ours to show: needs {needs}",
     NoteCode.NOT_RUNNABLE: "{message}; {advice}",
     NoteCode.NONE_FINISHED: "none of {planned} planned launches finished, {failed} failed",
     NoteCode.NOT_PLANNED: "size {size} plans none of its launches",
@@ -54,6 +53,12 @@ def note_sentence(note: Note) -> str:
     if note.code in TEMPLATES:
         return TEMPLATES[note.code].format(**note.values)
     return _SPECIAL[note.code](note.values)
+
+
+def _nothing_to_show(values: Values) -> str:
+    """Without what is needed where the entry names nothing."""
+    needs = values.get("needs")
+    return "nothing of ours to show" if needs is None else f"nothing of ours to show: needs {needs}"
 
 
 def _all_oversubscribed(values: Values) -> str:
@@ -140,6 +145,7 @@ def _not_covered(values: Values) -> str:
 
 
 _SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
+    NoteCode.NOTHING_TO_SHOW: _nothing_to_show,
     NoteCode.ALL_OVERSUBSCRIBED: _all_oversubscribed,
     NoteCode.NO_FLOOR: _no_floor,
     NoteCode.FLOOR_OF_OTHER_CODE: _floor_of_other_code,
