@@ -5,15 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
+from scaleproof.simulate import virtual_training
 from scaleproof.simulate.predict import Predictor
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.data import open_every_rank
+from scaleproof.workloads.learner import model_learner
 from tests.integration.launches import launches
 from tests.short_form import train_case
 
@@ -70,6 +75,26 @@ def test_a_schedule_without_a_flush_computes_something_else(tmp_path: Path, sche
     assert difference(samples) > 1e-5
     losses = samples[samples.event == "loss"].sort_values("step").value.tolist()
     assert losses[-1] < losses[0]
+
+
+def one_update_late(case: TrainCase, seed: int, parameters: np.ndarray) -> float:
+    """Largest difference from one process that updates with the gradient of the parameters of one update before."""
+    network = network_of(case)
+    learner, (data,) = model_learner(case, network, seed), open_every_rank(case, network, seed)
+    before, now = learner.parameters.copy(), learner.parameters.copy()
+    for step in range(case.steps):
+        learner.parameters[:] = before
+        learner.compute(data.batch(step))
+        learner.parameters[:], before = now, now.copy()
+        learner.update()
+        now = learner.parameters.copy()
+    return float(np.abs(now - parameters).max())
+
+
+def test_two_versions_are_gradients_of_one_update_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual_training, "difference_alone", one_update_late)
+    _, samples = predicted(tmp_path, case_of("pipedream_2bw", 4, 8, **VIRTUAL))
+    assert difference(samples) < 1e-6
 
 
 def test_groups_of_ranks_share_a_minibatch(tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
+from scaleproof.pipelines.configurations import Machine, setting_of
 from scaleproof.pipelines.schedule import Schedule
 from scaleproof.pipelines.schemes import schedule_of
 from scaleproof.pipelines.throughput import Line, Setting, calibrated_beta, ends_of_sums, iteration_s
 from scaleproof.pipelines.timing import GradientSync, PassTimes, timeline
+from scaleproof.spec import registry
+from scaleproof.workloads.networks import Network
 
 FREE = Line(0.0, 0.0)
 SYNCS: tuple[GradientSync, ...] = ("eager", "eager_opt", "late")
@@ -84,17 +88,38 @@ def test_without_a_flush_nothing_hides_the_sums() -> None:
     assert iteration_s(replace(setting, scheme="pipedream")) == pytest.approx(8 * (3.0 + 5.0))
 
 
-@pytest.mark.parametrize("scheme", ["dapple", "chimera", "gems"])
-def test_groups_that_are_alike_are_folded(scheme: str) -> None:
+@pytest.mark.parametrize("sync", SYNCS)
+@pytest.mark.parametrize("scheme", ["gpipe", "dapple", "chimera", "gems"])
+def test_groups_that_are_alike_are_folded(scheme: str, sync: GradientSync) -> None:
     """64 workers: 8 groups of 8."""
-    schedule, groups = schedule_of(scheme, 8, 8), 8
-    setting = Setting(scheme, 8, 8, groups, 1.0, 2.0, 10.0, tuple(100.0 + each for each in range(8)), Line(0.1, 0.01))
+    schedule, groups, gradients = schedule_of(scheme, 8, 8), 8, tuple(100.0 + each for each in range(8))
+    setting = Setting(scheme, 8, 8, groups, 1.0, 2.0, 10.0, gradients, Line(0.1, 0.01), gradient_sync=sync)
     times = PassTimes(1.0, 2.0, setting.line.message(10.0))
     whole = unfolded(schedule, groups)
     line = timeline(whole, times)
     assert line.makespan == timeline(schedule, times).makespan
     ends = ends_of_sums(replace(setting, groups=1), whole, line)
     assert iteration_s(setting) == pytest.approx(max([line.makespan, *ends]))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "stages", "minibatch", "samples"),
+    [
+        ("gpipe", 8, 2048, 1),
+        ("dapple", 16, 2048, 1),
+        ("gems", 8, 2048, 2),
+        ("pipedream", 8, 512, 2),
+        ("pipedream_2bw", 16, 2048, 1),
+        ("chimera", 32, 2048, 1),
+    ],
+)
+def test_an_iteration_of_gpt2_on_2048_nodes_is_predicted_within_5_s(
+    scheme: str, stages: int, minibatch: int, samples: int
+) -> None:
+    network: Network = registry.load("workload", "gpt2_64")(None, 1.0)
+    nodes, started = Machine(2048, 16e9, 1e-12, 2e-12, Line(1e-6, 1e-9)), time.process_time()
+    assert iteration_s(setting_of(network, scheme, minibatch, nodes, stages, samples, recompute=False)) > 0
+    assert time.process_time() - started < 5.0
 
 
 def test_more_bytes_a_second_are_found_again() -> None:
