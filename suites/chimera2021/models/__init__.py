@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import memory, schedules, throughput
+from . import learning, memory, schedules, throughput
 
-METRICS = [*schedules.METRICS, *throughput.METRICS, *memory.METRICS]
+METRICS = [*schedules.METRICS, *throughput.METRICS, *memory.METRICS, *learning.METRICS]

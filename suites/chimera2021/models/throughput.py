@@ -48,6 +48,13 @@ class Compared(Arguments):
     slower: Configuration = Field(description="The denominator.")
 
 
+class Grown(Arguments):
+    """The same scheme on more nodes, each of them with as many samples."""
+
+    few: Configuration = Field(description="On the fewer nodes.")
+    many: Configuration = Field(description="On the more nodes.")
+
+
 class Calibration(Arguments):
     """Rows that are compared, and the one that is not."""
 
@@ -76,6 +83,16 @@ def predicted_gain(x: Compared, rows: Published) -> float:
     See [predicted_throughput](predicted_throughput.md). Arithmetic, no launches.
     """
     return predicted_throughput(x.faster, rows) / predicted_throughput(x.slower, rows)
+
+
+def predicted_weak_scaling(x: Grown, rows: Published) -> float:
+    """predicted_weak_scaling = 100 x (throughput on many nodes / many) / (throughput on few nodes / few), in % (suite
+    chimera2021)
+
+    See [predicted_throughput](predicted_throughput.md). Arithmetic, no launches.
+    """
+    many, few = (predicted_throughput(each, rows) / each.nodes for each in (x.many, x.few))
+    return 100 * many / few
 
 
 def prediction_error(x: Calibration, rows: Published) -> float:
@@ -162,5 +179,6 @@ METRICS = [
     Metric("ratio_error", "%", "lower", model=ratio_error, x=Calibration),
     Metric("predicted_throughput", "sequences/s", "higher", model=predicted_throughput, x=Configuration),
     Metric("predicted_gain", "x", "higher", model=predicted_gain, x=Compared),
+    Metric("predicted_weak_scaling", "%", "higher", model=predicted_weak_scaling, x=Grown),
     Metric("prediction_error", "%", "lower", model=prediction_error, x=Calibration),
 ]
