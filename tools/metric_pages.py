@@ -14,10 +14,13 @@ PAGES = ROOT / "docs" / "metrics"
 
 
 def pages() -> dict[str, str]:
-    """Every metric's page by its name."""
+    """Every metric's page by its name; ValueError where two metrics share one."""
     metrics = dict(METRICS)
     for folder in list_suites(ROOT / "suites"):
-        metrics |= suite_metrics(folder)
+        of_suite = suite_metrics(folder)
+        if twins := [name for name in of_suite if metrics.get(name, of_suite[name]) is not of_suite[name]]:
+            raise ValueError(f"{folder.name}: another metric has the name {', '.join(twins)} already, and its page")
+        metrics |= of_suite
     return {name: metric.page_text for name, metric in sorted(metrics.items())}
 
 

@@ -17,11 +17,11 @@ ITEM = 4
 """Bytes of a parameter."""
 
 
-def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+def model_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     """Bytes of models per step of a worker, over what the scheme says: the centre down and a difference up, every tau
     steps.
 
-    traffic_ratio = model_bytes_per_step / (2 x bytes of the model / tau)
+    model_bytes_ratio = model_bytes_per_step / (2 x bytes of the model / tau)
 
     [model_bytes_per_step](model_bytes_per_step.md) counts what ranks ask to send. All of it passes through the centre,
     whose load with p workers is therefore p times as much in the time of a step: O(p / tau). Exact where tau divides
@@ -86,6 +86,6 @@ def made_up_busy(wanted: Wanted) -> MadeUp:
 
 
 METRICS = [
-    Metric("traffic_ratio", "1", None, launch=traffic_ratio, made_up=made_up_traffic, own_count=True),
+    Metric("model_bytes_ratio", "1", None, launch=model_bytes_ratio, made_up=made_up_traffic, own_count=True),
     Metric("centre_busy_s", "s", "lower", launch=centre_busy_s, made_up=made_up_busy),
 ]

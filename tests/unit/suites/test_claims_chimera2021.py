@@ -79,7 +79,7 @@ def test_ways_of_adding_up_gradients_are_compared_on_what_is_else_the_same(nodes
 
 def test_a_schedule_with_other_slots_misses_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged("chimera2021.t2.gpipe") < 1e-9
-    gap = arithmetic(METRICS["formula_gap"], ROWS, scheme="gems", formula="one_way")
+    gap = arithmetic(METRICS["idle_share_gap"], ROWS, scheme="gems", formula="one_way")
     assert gap > 0.1
 
 

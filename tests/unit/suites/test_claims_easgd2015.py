@@ -93,8 +93,8 @@ def test_traffic_is_the_centre_down_and_a_difference_up_every_tau_steps(metrics:
     launch = launch_of(TRAIN, *steps, *sends)
     moved = np.where(launch.samples["event"] == "send", 4 * NUMBERS, 0)
     exact = Launch(launch.record, launch.samples.assign(nbytes=moved))
-    assert value(metrics["traffic_ratio"], exact) == pytest.approx(1)
-    assert value(metrics["traffic_ratio"], Launch(launch.record, launch.samples.assign(nbytes=2 * moved))) == 2
+    assert value(metrics["model_bytes_ratio"], exact) == pytest.approx(1)
+    assert value(metrics["model_bytes_ratio"], Launch(launch.record, launch.samples.assign(nbytes=2 * moved))) == 2
 
 
 def test_the_centre_is_busy_when_it_does_not_wait(metrics: dict[str, Metric]) -> None:
