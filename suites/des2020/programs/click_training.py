@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from suite_programs.click_data import Clicks, Law, draw
 from suite_programs.recommender import Dense, auc, form_of
-from suite_programs.shards import Form, Lookup, Shard
+from suite_programs.shards import Form, Gathering, Lookup, Shard
 
 from scaleproof.rank_programs.collectives import barrier
 from scaleproof.rank_programs.effects import Call, Charge, Collective, Compute, Effect, Sleep
@@ -30,11 +30,11 @@ idle core the first took 65 to 85 %. The others run, and are padded to their tim
 
 @dataclass(frozen=True, slots=True)
 class Minibatch:
-    """What a rank computes with in a step; `labels`: of its own samples."""
+    """What a rank computes with in a step; `labels`: of its own samples; `gathering`: where rows are gathered."""
 
-    clicks: Clicks
     lookup: Lookup
     labels: np.ndarray
+    gathering: Gathering | None = None
 
 
 class ClickTraining(RankProgram):
@@ -89,8 +89,10 @@ class ClickTraining(RankProgram):
         whole = draw(self.law, self.seed, step, self.batch * self.world_size)
         own = whole.part(slice(self.rank * self.batch, (self.rank + 1) * self.batch))
         if self.way == "substitution":
-            return Minibatch(whole, self._lookup(whole, self.world_size, self.rank), own.labels)
-        return Minibatch(whole, self._lookup(own), own.labels)
+            return Minibatch(self._lookup(whole, self.world_size, self.rank), own.labels)
+        lookup = self._lookup(own)
+        gathering = Gathering(whole.ids, lookup, self.world_size) if self.way == "all_gather" else None
+        return Minibatch(lookup, own.labels, gathering)
 
     def _step(self, minibatch: Minibatch) -> Steps:
         yield Compute(LOOKUP * self.compute_s)
@@ -135,22 +137,20 @@ class ClickTraining(RankProgram):
 
     def _gather(self, minibatch: Minibatch) -> Steps:
         """Every rank gets the rows of all ids of the minibatch, and gradients of them are added up where rows lie."""
-        n, per_id, lookup, every = self.world_size, self.form.per_id, minibatch.lookup, minibatch.clicks.ids
-        ids = [np.unique(every[every % n == rank]) for rank in range(n)]
-        longest = max(map(len, ids))
-        rows = np.zeros((n, longest, per_id), np.float32)
-        rows[self.rank, : len(ids[self.rank])] = self.shard.rows[self.shard.place(ids[self.rank])]
+        n, lookup, of = self.world_size, minibatch.lookup, minibatch.gathering
+        assert of is not None, "made with the minibatch"
+        mine = of.ids[self.rank]
+        rows = np.zeros((n, of.longest, self.form.per_id), np.float32)
+        rows[self.rank, : len(mine)] = self.shard.rows[self.shard.place(mine)]
         yield Collective("all_gather", rows.reshape(-1), tag=0)
-        owner = lookup.ids % n
-        place = np.array([np.searchsorted(ids[rank], one) for rank, one in zip(owner, lookup.ids, strict=True)])
-        used = rows[owner, place]
+        used = rows[of.owner, of.place]
         loss, gradient = yield Compute(
             (FORWARD + BACKWARD) * self.compute_s, lambda: self._own_gradient(lookup, used, minibatch.labels, n)
         )
         summed = np.zeros_like(rows)
-        summed[owner, place] = gradient
+        summed[of.owner, of.place] = gradient
         yield Collective("reduce_scatter", summed.reshape(-1), tag=1)
-        self.shard.rows[self.shard.place(ids[self.rank])] -= self.rate * summed[self.rank, : len(ids[self.rank])]
+        self.shard.rows[self.shard.place(mine)] -= self.rate * summed[self.rank, : len(mine)]
         yield from self._step_dense()
         return float(loss)
 

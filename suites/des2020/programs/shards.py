@@ -97,3 +97,21 @@ class Lookup:
             pooled = np.ascontiguousarray(of_partial[:, at:]).reshape(-1, form.k)
             found[:, form.linear :] += self.by_field.T @ pooled
         return found
+
+
+class Gathering:
+    """Which rows all samples of a step need: `ids`, int64, of each rank those that it holds, ascending; `longest`: the
+    most of any rank; `owner`, `place`, int64 (n,): of each id of `lookup` the rank that holds it, and where among that
+    rank's ids it is."""
+
+    def __init__(self, every: np.ndarray, lookup: Lookup, ranks: int) -> None:
+        """`every`: ids of all samples, in any order."""
+        unique = np.flatnonzero(np.bincount(every.ravel()))  # sorting would take longer than the rest of a step
+        owners = unique % ranks
+        self.ids = [unique[owners == rank] for rank in range(ranks)]
+        self.longest = max(map(len, self.ids))
+        places = np.empty(len(unique), np.int64)
+        for rank, ids in enumerate(self.ids):
+            places[owners == rank] = np.arange(len(ids))
+        at = np.searchsorted(unique, lookup.ids)
+        self.owner, self.place = owners[at], places[at]

@@ -36,7 +36,7 @@ def small_case(way: str, model: str, ranks: int, **options: Any) -> AnyCase:
 
 @pytest.mark.parametrize("ranks", [4, 5])
 @pytest.mark.parametrize("way", ["substitution", "server", "async_server", "all_gather"])
-@pytest.mark.parametrize("model", ["lr", "deepfm"])
+@pytest.mark.parametrize("model", ["lr", "deepfm", "dcn"])
 def test_a_training_asks_for_the_bytes_that_are_stated(way: str, model: str, ranks: int) -> None:
     case = small_case(way, model, ranks)
     launch = PlannedLaunch(case, 0, 1, 0, programs=str(SUITE.folder / "programs"))

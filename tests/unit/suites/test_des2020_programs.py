@@ -89,6 +89,18 @@ def test_an_id_beyond_the_table_is_one_line(ids: list[int], message: str) -> Non
         part.place(np.array(ids))
 
 
+@pytest.mark.parametrize("ranks", [1, 4, 5])
+def test_gathered_rows_are_those_of_the_samples_ids(ranks: int) -> None:
+    data, shards, _ = modules()
+    law = data.Law(900, 15, 5, 1.05)
+    clicks = data.draw(law, 1, 0, 32)
+    lookup = shards.Lookup(clicks.part(slice(8, 16)), law.field_of_slots(), 5)
+    found = shards.Gathering(clicks.ids, lookup, ranks)
+    assert found.longest == max(len(ids) for ids in found.ids)
+    assert [set(ids) for ids in found.ids] == [set(clicks.ids[clicks.ids % ranks == rank]) for rank in range(ranks)]
+    assert [found.ids[owner][place] for owner, place in zip(found.owner, found.place, strict=True)] == list(lookup.ids)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_gradients_of_rows_are_those_of_autograd(model: str) -> None:
     data, shards, recommender = modules()
@@ -121,7 +133,7 @@ def test_substitution_has_the_losses_of_one_process(model: str, ranks: int) -> N
 
 @pytest.mark.parametrize("way", ["server", "all_gather"])
 def test_other_synchronous_ways_have_them_too(way: str) -> None:
-    for model in ("fm", "deepfm"):
+    for model in MODELS:
         assert trained(way, model, 3)["loss_difference"][0] < 1e-5
 
 
