@@ -78,6 +78,38 @@ def test_a_grid_loses_no_more_memory_than_it_states(seed: int, error: float) -> 
     graph = chain(seed, 6, 4)
     exact, coarse = points(frontier_of(graph)), points(frontier_of(graph, error=error))
     assert len(coarse) <= len(exact)
+    assert_within(coarse, exact, error)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 7),
+    st.sampled_from([0.2, 0.5, 0.9]),
+    st.sampled_from([0.02, 0.1, 0.5]),
+    st.sampled_from(["dynamic", "elimination"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_grid_keeps_to_its_bound_on_any_graph(
+    seed: int, nodes: int, edges: float, error: float, method: Method
+) -> None:
+    """Beside all strategies, one by one: graphs with branches go through every kind of elimination."""
+    graph = random_graph(seed, nodes, 3, edges, levels=1000)
+    costs = list(listed(graph))
+    found = frontier_of(graph, method=method, error=error)
+    assert_within(points(found), best(costs), error)
+    for number, point in enumerate(points(found)):
+        assert point in costs and graph.cost(found.choices(number)) == point, "a strategy that there is"
+
+
+def test_a_grid_drops_points_of_graphs_with_branches() -> None:
+    """Otherwise its bound would hold because all are kept."""
+    graphs = [random_graph(seed, 7, 3, 0.3, levels=1000) for seed in range(20)]
+    exact, coarse = (sum(len(frontier_of(graph, error=error)) for graph in graphs) for error in (0.0, 0.5))
+    assert coarse < 0.95 * exact
+
+
+def assert_within(coarse: list[tuple[float, float]], exact: list[tuple[float, float]], error: float) -> None:
+    """Each point has one that is no slower and takes at most 1 + error times its memory."""
     for memory, time in exact:
         assert any(m <= memory * (1 + error) + 1e-9 and t <= time for m, t in coarse)
 
