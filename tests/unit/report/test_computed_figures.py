@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
+from scaleproof.frontiers.points import best_products, single
+from scaleproof.report.figures.frontier import _draw
 from scaleproof.report.figures.kinds import Plot, kinds
 from scaleproof.report.headlines.load import load_headlines
 from scaleproof.spec.errors import SpecError
@@ -45,6 +48,18 @@ def test_a_kind_computes_its_picture_and_its_numbers(
     assert all(text in picture for text in words)
     named, rows = kind.table(of)
     assert named == columns and rows and all(len(row) == len(columns) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [((0.14, 0.22, 1.6), (0.1, 2.0)), ((0.2, 1.0), (0.2, 1.0)), ((0.004, 0.3), (0.002, 0.5))],
+)
+def test_times_of_frontiers_lie_between_two_labels(seconds: tuple[float, ...], labels: tuple[float, float]) -> None:
+    axes = Figure().subplots()
+    points = {number: best_products([(single(1e9, each), single(0, 0))]) for number, each in enumerate(seconds)}
+    _draw(axes, points, None, "black")
+    assert axes.get_ylim() == pytest.approx(labels)
+    assert set(labels) <= {round(float(tick), 6) for tick in axes.get_yticks()}
 
 
 def test_each_tree_of_the_table_reaches_every_device() -> None:

@@ -99,7 +99,7 @@ def rows(plot: Plot) -> Markup:
 def _log_ticks(axes: Axes) -> None:
     """Few enough that their labels do not run into each other, and more than one."""
     low, high = axes.get_xlim()
-    between = LogLocator(10, (1.0, 2.0, 5.0) if high < 100 * low else (1.0,))
+    between = LogLocator(10, (1.0, 2.0, 5.0) if high < 300 * low else (1.0,))
     axes.xaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else between)
     axes.xaxis.set_minor_locator(NullLocator())
 

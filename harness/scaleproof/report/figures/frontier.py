@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from pydantic import BaseModel, ConfigDict, Field
 
 from scaleproof.claims.arithmetic import Workload, network_of
@@ -77,10 +77,24 @@ def _draw(axes: Axes, frontiers: Mapping[int, Frontier], cap_gb: float | None, m
     if cap_gb is not None:
         axes.axvline(cap_gb, color=muted, linestyle="--", linewidth=1.0)
     axes.set_yscale("log")
+    _enclose(axes)
     for each in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         each(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xlabel("memory of a device (GB)")
     axes.set_ylabel("time of a step (s), lower is better")
+
+
+def _enclose(axes: Axes) -> None:
+    """Labels at 1, 2 and 5 below and above all times, where these are far apart: else a frontier may lie beyond
+    them."""
+    low, high = axes.dataLim.intervaly
+    if high < 5 * low:
+        return
+    labels = LogLocator(10, (1.0, 2.0, 5.0))
+    ticks = labels.tick_values(low, high)
+    axes.set_ylim(ticks[ticks <= low].max(), ticks[ticks >= high].min())
+    axes.yaxis.set_major_locator(labels)
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def table(of: FrontiersOf) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
