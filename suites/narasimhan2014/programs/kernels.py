@@ -15,6 +15,9 @@ EXTREMES = "Tuple((f8, i8, f8, i8))"
 INSIDE, UPPER, LOWER = 0, 1, 2
 """Where a sample stands: 0 < alpha < C (I0), or at a bound, where it counts for beta_up alone (I1, I2) or for beta_low
 alone (I3, I4). Index sets of Keerthi et al. 2001, as Narasimhan et al. 2014 have them."""
+PLACE_BITS = 20
+"""Lowest bits of gamma that no comparison looks at; messages have a sample's place in them."""
+MAGNITUDE = (1 << 63) - 1
 
 
 @typed(f"{F8}({I8}, {I4}, {F8})")
@@ -37,19 +40,27 @@ def side(label: float, alpha: float, limit: float) -> int:
     return UPPER if (label > 0.0) == (alpha <= 0.0) else LOWER
 
 
+@typed("i8(f8)")
+def coarse(value: float) -> int:
+    """A whole number that is larger for larger values, and equal for those that agree to 32 bits of their fraction."""
+    bits = np.float64(value).view(np.int64)
+    ordered = bits if bits >= 0 else bits ^ MAGNITUDE
+    return ordered >> PLACE_BITS
+
+
 @typed(f"{EXTREMES}({F8}, {F8}, {F8}, f8, {I8}, i8)")
 def extremes(
     gamma: np.ndarray, labels: np.ndarray, alpha: np.ndarray, limit: float, active: np.ndarray, count: int
 ) -> tuple[float, int, float, int]:
     """beta_up, its row, beta_low, its row, of the first `count` rows of `active`; the row is -1 where there is none. Of
-    equal values the first one counts."""
+    values that are `coarse`ly equal the first one counts, as between ranks."""
     up, low, up_row, low_row = math.inf, -math.inf, -1, -1
     for place in range(count):
         row = active[place]
         where = side(labels[row], alpha[row], limit)
-        if where != LOWER and gamma[row] < up:
+        if where != LOWER and gamma[row] < up and coarse(-gamma[row]) > coarse(-up):
             up, up_row = gamma[row], row
-        if where != UPPER and gamma[row] > low:
+        if where != UPPER and gamma[row] > low and coarse(gamma[row]) > coarse(low):
             low, low_row = gamma[row], row
     return up, up_row, low, low_row
 

@@ -10,13 +10,12 @@ from typing import cast
 
 import numpy as np
 from suite_programs.blocks import Rows, share
+from suite_programs.kernels import MAGNITUDE, PLACE_BITS
 
 from scaleproof.collectives.group import Group
 from scaleproof.transports.contract import Collectives, PointToPoint
 
-PLACE_BITS = 20
 PLACES = (1 << PLACE_BITS) - 1
-MAGNITUDE = (1 << 63) - 1
 NOTHING = -(1 << 63)
 HEAD = 5
 """Numbers before a row's columns and values: |x|^2, label, alpha, gamma, how many values."""

@@ -170,6 +170,16 @@ def test_a_look_that_is_never_reached_changes_nothing(of: Any) -> None:
     assert (machine.alpha == plain.alpha).all() and machine.curve.elements == plain.curve.elements
 
 
+@pytest.mark.parametrize(("apart", "first"), [(2.0**-40, 0), (2.0**-20, 1)])
+def test_the_first_of_values_that_agree_to_32_bits_counts_on_one_rank_too(of: Any, apart: float, first: int) -> None:
+    """What the last bits of exp are depends on the processor; on several ranks they are not looked at."""
+    free, labels, rows = np.full(2, 0.5), np.ones(2), np.arange(2)
+    value = 1.5 + 2.0**-33  # half way between two that have 32 bits
+    rising, falling = np.array([value, value + apart]), np.array([value, value - apart])
+    assert of.kernels.extremes(rising, labels, free, 1.0, rows, 2)[3] == first
+    assert of.kernels.extremes(falling, labels, free, 1.0, rows, 2)[1] == first
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("name", ["original", "2_single", "5_multi"])
 def test_ranks_find_what_one_finds_bit_by_bit(of: Any, ranks: int, name: str) -> None:
