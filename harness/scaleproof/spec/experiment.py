@@ -88,8 +88,10 @@ class Experiment:
         return self.sizes[name]
 
     def runs_alone(self, size: str) -> bool:
-        """Whether its launches at a size need the machine to themselves; predictions do not."""
-        return self.timed and not _all_predicted(self.size(size).cases)
+        """Whether its launches at a size need the machine to themselves; predictions do not, nor do launches of which
+        no clock is read where each has interfaces of its own: the machine's would count other launches' bytes too."""
+        cases = self.size(size).cases
+        return not _all_predicted(cases) and (self.timed or any(map(_shares_interfaces, cases)))
 
     def clocks_count(self, case: AnyCase) -> bool:
         """Whether times of a launch of this case say something: nothing ran beside it, or its time is virtual."""
@@ -112,22 +114,13 @@ def resolve_experiment(
         allocation = size_form.allocation.over(form.allocation)
         campaigns = _campaigns(size, size_form, cases)
         sizes[size] = Size(size, size_form.launches, deadline_s, cases, stop, stall_s, allocation, campaigns)
-    if not form.timed:
-        _check_interfaces(document, path, sizes)
     return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss, form.timed, form.tune)
 
 
-def _check_interfaces(document: Document, path: Key, sizes: dict[str, Size]) -> None:
-    """This machine's interfaces count what all launches send, so that such as run beside others do not use them."""
-    for size in sizes.values():
-        for case in size.cases:
-            sends = case.ranks > 1 and case.plugin("fabric").existing_network
-            if sends and not (case.transport and case.plugin("transport").within_node == "memory"):
-                raise document.error(
-                    (*path, "timed"),
-                    f"false, and {case.ranks} ranks of arm {case.arm!r} share this machine's interfaces at size "
-                    f"{size.name}, which would count the bytes of other launches too",
-                )
+def _shares_interfaces(case: AnyCase) -> bool:
+    """Whether several ranks send over this machine's own interfaces."""
+    sends = case.ranks > 1 and case.plugin("fabric").existing_network
+    return sends and not (case.transport and case.plugin("transport").within_node == "memory")
 
 
 def _all_predicted(cases: Sequence[AnyCase]) -> bool:

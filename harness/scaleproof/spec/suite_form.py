@@ -114,8 +114,8 @@ class ExperimentForm(_Form):
     )
     timed: bool = Field(
         True,
-        description="false: no claim reads its clocks, and several ranks do not share the machine's interfaces, so "
-        "that `snakemake` runs it beside another such experiment (docs/measuring.md).",
+        description="false: no claim reads its clocks. Its launches are forked from one process, and where ranks do "
+        "not share the machine's interfaces, `snakemake` runs it beside another such experiment (docs/measuring.md).",
     )
     on_node_loss: OnNodeLoss = Field(
         "continue",

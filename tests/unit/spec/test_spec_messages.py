@@ -46,12 +46,6 @@ experiments:
 
 # (text of GOOD, what a person wrote instead, the message after the file's name)
 MISTAKES = [
-    (
-        "    summary: Messages\n",
-        "    summary: Messages\n    timed: false\n",
-        "24: experiments.moves.timed: false, and 2 ranks of arm 'tcp' share this machine's interfaces at size ci, "
-        "which would count the bytes of other launches too",
-    ),
     # names
     (
         "transport: tcp\n",
@@ -414,10 +408,17 @@ def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wr
     assert str(caught.value) == f"suites/x/suite.yaml:{message}"
 
 
-def test_ranks_that_share_memory_may_run_beside_others(folder: Path) -> None:
-    text = GOOD.replace("summary: Messages", "summary: Messages\n    timed: false")
-    (folder / "suite.yaml").write_text(text.replace("{tcp: {transport: tcp}}", "{tcp: {transport: shm}}"))
-    assert not load_suite("x").experiment("moves").timed
+@pytest.mark.parametrize(
+    ("timed", "transport", "alone"), [(False, "shm", False), (False, "tcp", True), (True, "shm", True)]
+)
+def test_without_clocks_ranks_run_beside_others_unless_they_share_interfaces(
+    folder: Path, timed: bool, transport: str, alone: bool
+) -> None:
+    """The machine's interfaces would count the bytes of other launches too."""
+    text = GOOD.replace("summary: Messages", f"summary: Messages\n    timed: {str(timed).lower()}")
+    (folder / "suite.yaml").write_text(text.replace("{tcp: {transport: tcp}}", f"{{tcp: {{transport: {transport}}}}}"))
+    experiment = load_suite("x").experiment("moves")
+    assert (experiment.timed, experiment.runs_alone("ci")) == (timed, alone)
 
 
 @pytest.mark.parametrize(
