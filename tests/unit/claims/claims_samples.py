@@ -27,6 +27,15 @@ TRAIN: dict[str, Any] = {
     "minibatch": 8,
     "steps": 2,
 }
+SUITE_OF_A_TRAINING = """
+suite: mine
+title: t
+experiments:
+  speed:
+    summary: s
+    base: {program: train, strategy: sync_overlap, workload: cd_dnn, minibatch: 8, steps: 2, warmup: 0, ranks: 2}
+"""
+"""The beginning of a suite.yaml; arms and sizes follow."""
 COLLECTIVE: dict[str, Any] = {
     "program": "collective",
     "suite": "s",

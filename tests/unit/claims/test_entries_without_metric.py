@@ -13,17 +13,15 @@ from scaleproof.claims.judge import judge_suite
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
+from tests.unit.claims.claims_samples import SUITE_OF_A_TRAINING
 
-SUITE = """
-suite: mine
-title: t
-experiments:
-  speed:
-    summary: s
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, minibatch: 8, steps: 2, warmup: 0, ranks: 2}
+SUITE = (
+    SUITE_OF_A_TRAINING
+    + """\
     arms: {gloo: {transport: gloo}}
     sizes: {smoke: {launches: 6, matrix: [{arms: [gloo]}]}}
 """
+)
 ROW: dict[str, Any] = {
     "id": "mine.row",
     "paper": "mine",

@@ -22,15 +22,11 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
 from tests.noise_floors import TRAINING, calibrate_for_suite, floor, profile_of
-from tests.unit.claims.claims_samples import record, samples, step
+from tests.unit.claims.claims_samples import SUITE_OF_A_TRAINING, record, samples, step
 
-SUITE = """
-suite: mine
-title: t
-experiments:
-  speed:
-    summary: s
-    base: {program: train, strategy: sync_overlap, workload: cd_dnn, minibatch: 8, steps: 2, warmup: 0, ranks: 2}
+SUITE = (
+    SUITE_OF_A_TRAINING
+    + """\
     arms:
       gloo: {transport: gloo}
       tcp: {transport: tcp, collective: ring}
@@ -44,6 +40,7 @@ experiments:
         matrix:
         - {arms: [gloo], set: {minibatch: 64}}
 """
+)
 SPEEDUP: dict[str, Any] = {
     "id": "mine.own.speedup",
     "origin": "own",

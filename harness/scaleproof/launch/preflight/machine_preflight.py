@@ -47,7 +47,7 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
 
 def shared() -> PreflightCheck:
     """Of an experiment that is not timed: what its records have to say about their clocks."""
-    message = "launches of other experiments may run beside this one (timed: false), so that its times say nothing"
+    message = "ranks are forked from one process, and others may run beside them (timed: false): times say nothing"
     return checked(BESIDE_OTHERS, True, message, "compare its times with none")
 
 
